@@ -1,0 +1,1 @@
+"""Pure functions and small state machines: no clock, thread, process, file, socket or simulator."""

@@ -1,0 +1,295 @@
+"""Ways through joint space: two trees that grow towards each other, shortened, certified.
+
+Every edge is certified when it is made (see `certify`), so a plan keeps its margin between
+samples too. `Planner.advance` does a number of iterations, each about one edge, and may be called
+again; the same seed and the same total give the same plan, bit for bit, however it is sliced.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from brain.body import Body, BodyArrays, Work, work
+from brain.certify import Bisection, Certificate, bisection, certify, narrowest
+from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance
+from brain.geometry import Array, frozen
+from brain.jit import lean_kernel
+from brain.robot import IntArray
+from brain.search import AT, DONE, NODES, VERTICES, Search, Task
+from brain.trees import propose, settle
+
+WINDOW_RAD = math.pi / 2
+"""Samples are drawn this far beyond the hull of start and goals, inside the joint limits."""
+
+TOLERANCE_M = 0.001
+"""Start, goal and samples keep this much more than the margin, so that certificates can close."""
+
+
+@lean_kernel
+def advance(
+    body: BodyArrays,
+    near: ObstacleArrays,
+    task: Task,
+    search: Search,
+    at: Work,
+    scratch: Bisection,
+    margin_m: float,
+    self_extra_m: float,
+    iterations: int,
+) -> tuple[int, int]:
+    """Do some iterations, each of one motion at most.
+
+    Answers how many were done until the search was over, and how many configurations were looked
+    at.
+    """
+    looks = 0
+    for done in range(iterations):
+        if search.counter[AT.phase] == DONE:
+            return done, looks
+        if propose(task, search):
+            bound, _, _, looked = narrowest(
+                body,
+                near,
+                search.edge_rad,
+                search.travel_rad,
+                at,
+                scratch,
+                margin_m,
+                TOLERANCE_M,
+                margin_m + TOLERANCE_M,
+                self_extra_m,
+            )
+            looks += looked
+            settle(task, search, bound >= margin_m)
+    return iterations, looks
+
+
+Reason = Literal["start", "goal", "limits", "not finite", "not found"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A polyline (k, n) in joint space that keeps the margin, with its certificate.
+
+    `cost` is its length in the planner's metric; `goal` says which of the goals it reaches.
+    """
+
+    path_rad: Array
+    cost: float
+    goal: int
+    certificate: Certificate
+    iterations: int
+    looks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NoPlan:
+    """Why there is none; `clearance` is what is too near at the start or at the best goal."""
+
+    reason: Reason
+    sentence: str
+    clearance: Clearance | None = None
+
+
+def joint_weights(body: Body) -> Array:
+    """Weight (n,) of each joint in the metric: how far it can swing the tool, the longest one 1.
+
+    Joints that swing the tool little still cost a quarter: their turning takes time too.
+    """
+    swing = np.max(body.arrays.reach_m, axis=1, initial=0.0)
+    return np.asarray(np.maximum(swing / max(float(swing.max(initial=0.0)), 1e-9), 0.25))
+
+
+def goal_wraps(
+    branches_rad: Array, near_rad: Array, q_range_rad: tuple[Array, Array], most: int = 16
+) -> Array:
+    """List the joints (g, n) that equal one of the branches (b, n) up to full turns, nearest first.
+
+    Inside the joint range only; per joint the turn nearest to `near_rad` (n,) and the one beyond on
+    the other side.
+    """
+    turn = 2.0 * math.pi
+    found = []
+    for branch in np.reshape(branches_rad, (-1, len(near_rad))):
+        nearest = branch + turn * np.round((near_rad - branch) / turn)
+        other = nearest - np.where(nearest > near_rad, turn, -turn)
+        low, high = q_range_rad
+        choices = [
+            [v for v in pair if lo <= v <= hi]
+            for pair, lo, hi in zip(zip(nearest, other, strict=True), low, high, strict=True)
+        ]
+        found += list(itertools.product(*choices))
+    goals = np.array(found, dtype=np.float64).reshape(-1, len(near_rad))
+    order = np.argsort(np.linalg.norm(goals - near_rad, axis=1), kind="stable")
+    return goals[order[:most]]
+
+
+class Planner:
+    """One planning problem: `advance` until it answers true, or as long as there is time."""
+
+    def __init__(
+        self,
+        body: Body,
+        near: Obstacles,
+        start_rad: Array,
+        goals_rad: Sequence[Array] | Array,
+        q_range_rad: tuple[Array, Array],
+        *,
+        seed: int,
+        margin_m: float = 0.01,
+        self_margin_m: float = 0.002,
+        weight: Array | None = None,
+    ) -> None:
+        """Ask for the way from a start (n,) to any of the goals (g, n) inside a joint range.
+
+        Obstacles stay where they are. The arm keeps `margin_m` from them and `self_margin_m` from
+        itself.
+        """
+        self._body, self._near = body, near
+        self._margin_m, self._self_margin_m = margin_m, self_margin_m
+        self._iterations = self._looks = 0
+        goals = np.array(goals_rad, dtype=np.float64).reshape(-1, body.model.dof)
+        start = np.array(start_rad, dtype=np.float64)
+        weight = joint_weights(body) if weight is None else np.array(weight, dtype=np.float64)
+        found = self._usable(start, goals, q_range_rad)
+        self._task: Task | None = None
+        self._refused: NoPlan | None = None
+        if isinstance(found, NoPlan):
+            self._refused = found
+            return
+        far = np.linalg.norm((goals[found] - start) * weight, axis=1)
+        self._order = found[np.argsort(far, kind="stable")]
+        hull = np.concatenate([start[None], goals[found]])
+        self._task = Task(
+            start_rad=start,
+            goal_rad=np.ascontiguousarray(goals[self._order]),
+            lower_rad=np.maximum(q_range_rad[0], hull.min(axis=0) - WINDOW_RAD),
+            upper_rad=np.minimum(q_range_rad[1], hull.max(axis=0) + WINDOW_RAD),
+            weight=weight,
+        )
+        n = body.model.dof
+        self._search = Search(
+            q_rad=np.zeros((2, NODES, n)),
+            parent=np.zeros((2, NODES), dtype=np.int64),
+            path_rad=np.zeros((VERTICES, n)),
+            best_rad=np.zeros((VERTICES, n)),
+            counter=np.zeros(AT.size + 2, dtype=np.int64),
+            cost=np.full(1, math.inf),
+            random=np.array([seed], dtype=np.uint64),
+            edge_rad=np.zeros((2, n)),
+            travel_rad=np.zeros((2, n)),
+            sample_rad=np.zeros(n),
+        )
+        self._at, self._bisection = work(body), bisection(body)
+
+    def advance(self, iterations: int) -> bool:
+        """Do at most so many iterations; true when there is nothing left to do."""
+        if self._task is None:
+            return True
+        done, looks = advance(
+            self._body.arrays,
+            self._near.arrays,
+            self._task,
+            self._search,
+            self._at,
+            self._bisection,
+            self._margin_m,
+            self._margin_m - self._self_margin_m,
+            iterations,
+        )
+        self._iterations += done
+        self._looks += looks
+        return done < iterations
+
+    def result(self) -> Plan | NoPlan:
+        """Return the best plan so far, or why there is none."""
+        if self._task is None:
+            assert self._refused is not None
+            return self._refused
+        vertices = int(self._search.counter[AT.best])
+        if vertices == 0:
+            sentence = f"no way found in {self._iterations} iterations"
+            return NoPlan(reason="not found", sentence=sentence)
+        path = frozen(self._search.best_rad[:vertices])
+        at_goal = np.flatnonzero((self._task.goal_rad == path[-1]).all(axis=1))[0]
+        return Plan(
+            path_rad=path,
+            cost=float(self._search.cost[0]),
+            goal=int(self._order[at_goal]),
+            certificate=certify(self._body, self._near, path, TOLERANCE_M),
+            iterations=self._iterations,
+            looks=self._looks,
+        )
+
+    def _usable(
+        self, start: Array, goals: Array, q_range_rad: tuple[Array, Array]
+    ) -> IntArray | NoPlan:
+        """Return which goals can be stood at, or why start or all goals cannot."""
+        if not np.isfinite(start).all() or not np.isfinite(goals).all():
+            return NoPlan(reason="not finite", sentence="start or goal is not finite")
+        reason = self._outside(start, q_range_rad)
+        if reason is not None:
+            return NoPlan(reason="limits", sentence=f"start: {reason}")
+        near = self._too_near(start)
+        if near is not None:
+            return NoPlan(reason="start", sentence=f"start: {near.sentence()}", clearance=near)
+        outside = [self._outside(goal, q_range_rad) for goal in goals]
+        inside = [g for g, reason in enumerate(outside) if reason is None]
+        if not inside:
+            sentence = f"goal: {outside[0]}" if outside else "there is no goal"
+            return NoPlan(reason="limits", sentence=sentence)
+        blocked = {g: self._too_near(goals[g]) for g in inside}
+        usable = [g for g, what in blocked.items() if what is None]
+        if usable:
+            return np.array(usable, dtype=np.int64)
+        best = max((c for c in blocked.values() if c is not None), key=lambda c: c.distance_m)
+        return NoPlan(reason="goal", sentence=f"goal: {best.sentence()}", clearance=best)
+
+    def _too_near(self, q_rad: Array) -> Clearance | None:
+        """Return what is nearer than the margins at q, None if nothing is."""
+        extra_m = self._margin_m - self._self_margin_m
+        found = arm_clearance(self._body, self._near, q_rad, self_extra_m=extra_m)
+        needed = self._self_margin_m if found.against.startswith("self:") else self._margin_m
+        return None if found.distance_m >= needed + TOLERANCE_M else found
+
+    def _outside(self, q_rad: Array, q_range_rad: tuple[Array, Array]) -> str | None:
+        outside = (q_rad < q_range_rad[0]) | (q_rad > q_range_rad[1])
+        if not outside.any():
+            return None
+        k = int(np.argmax(outside))
+        low, high = q_range_rad[0][k], q_range_rad[1][k]
+        name = self._body.model.chain.joint_names[k]
+        return f"{name} at {q_rad[k]:.3f} rad, allowed {low:.3f} to {high:.3f}"
+
+
+def plan(
+    body: Body,
+    near: Obstacles,
+    start_rad: Array,
+    goals_rad: Sequence[Array] | Array,
+    q_range_rad: tuple[Array, Array],
+    *,
+    seed: int,
+    iterations: int = 4000,
+    margin_m: float = 0.01,
+    self_margin_m: float = 0.002,
+) -> Plan | NoPlan:
+    """Plan in one go (see `Planner`)."""
+    planner = Planner(
+        body,
+        near,
+        start_rad,
+        goals_rad,
+        q_range_rad,
+        seed=seed,
+        margin_m=margin_m,
+        self_margin_m=self_margin_m,
+    )
+    planner.advance(iterations)
+    return planner.result()

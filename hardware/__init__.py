@@ -1,0 +1,1 @@
+"""Time, bytes, devices, links and processes: all that touches the world outside."""

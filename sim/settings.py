@@ -1,0 +1,58 @@
+"""The settings of a run of the simulated cell, as the command line takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from sim.plant import PlantChange
+from sim.scene import Models
+from sim.session import Conditions
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Rehearse and commit robot-arm tasks in a simulated cell."""
+
+    scene: str = "bench_pick"
+    """A scene of scenes/ by name, or a path to a .yaml file."""
+    task: str = "pick_place"
+    """The task that a script does."""
+    seat: Literal["auto", "none", "window"] = "auto"
+    """none: a script, headless. window: you, live. auto: a window where there is a display."""
+    demo: bool = False
+    """In the window too a script does the task, in lockstep; you look on and may stop it."""
+    exit_when_done: bool = False
+    """Close the window when the script of a demo has come to its end."""
+    seed: int = 0
+    """Chooses the arrangement of the scene and all noise."""
+    seeds: str | None = None
+    """Several runs without a window, for example 1-20; one line each, then a summary."""
+    json: bool = False
+    """The last line of standard output is one JSON object."""
+    out: Path = Path("runs")
+    """Where the folder of the run is made."""
+    report: bool = True
+    """Write report.html with pictures and a film (takes some seconds)."""
+    replay: Path | None = None
+    """Run a log again and name the first tick that differs."""
+    trace: Path | None = None
+    """Let the operator of a recorded trace do the task instead of the script."""
+    record_trace: Path | None = None
+    """Record what the operator does into a new file, for --trace."""
+    models: Models = "forearm"
+    """Whose look the arms have; menagerie: official meshes from MENAGERIE_ROOT."""
+    change: PlantChange = field(default_factory=PlantChange)
+    """How the plant differs from what the twin expects."""
+    fault: tuple[str, ...] = ()
+    """Faults of devices, for example arm.delay=8ms or ft.noise=2N@5s (see sim/faults.py)."""
+
+    @property
+    def plays_alone(self) -> bool:
+        """Whether nobody is needed at the window to operate the cell."""
+        return self.demo or self.trace is not None
+
+    def conditions(self) -> Conditions:
+        """Return what is not as it should be in the run."""
+        return Conditions(change=self.change, faults=self.fault)
