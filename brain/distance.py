@@ -205,6 +205,27 @@ def surroundings(
 
 
 @lean_kernel
+def distances(
+    body: BodyArrays, near: ObstacleArrays, q_rad: Array, at: Work, below_m: float
+) -> tuple[float, float]:
+    """The distances of `nearest`, nothing extra to oneself, and of `surroundings`, in one go."""
+    around_m = surroundings(body, near, q_rad, at, below_m)
+    best = around_m
+    if best != best:
+        return best, around_m
+    for c in range(body.link.shape[0]):
+        if body.link[c] == 1:
+            d = cluster_gap(body, near, at, c, best)[0]
+            if d < best or d != d:
+                best = d
+    for p in range(body.pair.shape[0]):
+        d, i, _ = pair_gap(body, at, p, best)
+        if i >= 0:
+            best = d
+    return best, around_m
+
+
+@lean_kernel
 def free(
     body: BodyArrays,
     near: ObstacleArrays,

@@ -28,11 +28,8 @@ ROUNDING = 1.0 + 1e-6
 COMMAND_TICKS = 5
 """A command that reaches the device more ticks than this after it was made is not executed."""
 
-Clearance = Callable[[int, Array], float]
-"""(arm, its joints) -> signed distance in m to all it must not touch, NaN if not finite."""
-
 Near = tuple[float, float]
-"""Clearance of one arm, and its distance to what is around."""
+"""Signed distance in m of an arm to all it must not touch, and to what is around without itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,7 +38,8 @@ class GateView:
 
     `wishes` are joints (n,), or None to come to rest and stay. `force_n` is the norm of the tared
     wrist force, None without a sensor, NaN from a silent one. `operator_age_ns` is the age of the
-    newest valid sample of the hand, None before the first. `around` leaves the arm itself out.
+    newest valid sample of the hand, None before the first. `near` answers for an arm at joints
+    (n,), with NaN if those are not finite.
     """
 
     t_ns: int
@@ -51,8 +49,7 @@ class GateView:
     force_n: tuple[float | None, ...]
     engaged: bool
     operator_age_ns: int | None
-    clearance: Clearance
-    around: Clearance
+    near: Callable[[int, Array], Near]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +84,7 @@ def _arm(
         return _motion(cell, limits, index, memory, wish, view)
     answer = answer or _answer(arm, Action.ALLOW, "rest", 0.0, 0.0)
     step = brake(memory, limits.stop_deceleration_rad_s2, cell.tick_ns * 1e-9)
-    return _let(cell, index, answer, step, _distances(index, step.q_rad, view), view)
+    return _let(cell, index, answer, step, view.near(index, step.q_rad), view)
 
 
 # -------------------------------------------------------------------- what stops an arm
@@ -155,13 +152,13 @@ def _motion(
     view: GateView,
 ) -> Passed:
     arm, dt_s = cell.arms[index], cell.tick_ns * 1e-9
-    near = _distances(index, wish, view)
+    near = view.near(index, wish)
     answer = _speed(arm, limits, memory, wish, near[1], dt_s)
     step = step_to(memory, wish, dt_s)
     if answer.action is Action.LIMIT and view.mode is Mode.TELEOP:
         share = answer.limit / answer.value
         step = step_to(memory, memory.q_rad + share * (wish - memory.q_rad), dt_s)
-        near = _distances(index, step.q_rad, view)
+        near = view.near(index, step.q_rad)
     elif answer.action is Action.LIMIT and view.mode in MOVING:
         # Scaled here, a rehearsed motion would leave its path.
         answer = _answer(arm, Action.HOLD, answer.rule, answer.value, answer.limit)
@@ -173,7 +170,7 @@ def _motion(
         )
     if answer.action is Action.HOLD:
         step = brake(memory, limits.stop_deceleration_rad_s2, dt_s)
-        near = _distances(index, step.q_rad, view)
+        near = view.near(index, step.q_rad)
     return _let(cell, index, answer, step, near, view)
 
 
@@ -240,9 +237,8 @@ def _place(
     outside_m = _outside(cell, arm, step.q_rad)
     if outside_m > 0.0 and outside_m > _outside(cell, arm, memory.q_rad):
         return _answer(arm, Action.HOLD, "outside the workspace m", outside_m, 0.0)
-    if not clearance_m >= limits.clearance_stop_m and not clearance_m > view.clearance(
-        index, memory.q_rad
-    ):
+    is_near = not clearance_m >= limits.clearance_stop_m
+    if is_near and not clearance_m > view.near(index, memory.q_rad)[0]:
         return _answer(arm, Action.HOLD, "clearance m", clearance_m, limits.clearance_stop_m)
     return None
 
@@ -256,10 +252,6 @@ def _outside(cell: CellModel, arm: CellArm, q_rad: Array) -> float:
 
 def _answer(arm: CellArm, action: Action, rule: str, value: float, limit: float) -> Answer:
     return Answer(action=action, rule=rule, value=value, limit=limit, arm=arm.name)
-
-
-def _distances(index: int, q_rad: Array, view: GateView) -> Near:
-    return view.clearance(index, q_rad), view.around(index, q_rad)
 
 
 def _let(

@@ -12,7 +12,15 @@ import numpy as np
 
 from brain.body import Body, Work, held_spheres, place, pose, work
 from brain.cell import CellArm, CellModel
-from brain.distance import Clearance, Obstacles, arm_clearance, nearest, obstacles, surroundings
+from brain.distance import (
+    Clearance,
+    Obstacles,
+    arm_clearance,
+    distances,
+    nearest,
+    obstacles,
+    surroundings,
+)
 from brain.geometry import Array
 from brain.types import ArmState
 from brain.world import World
@@ -60,6 +68,14 @@ class Proximity:
         near = self._update(states, t_ns, world, index)
         body = self._bodies[index]
         return float(surroundings(body.arrays, near.arrays, q_rad, self._works[index], FAR_M))
+
+    def both(
+        self, states: tuple[ArmState | None, ...], t_ns: int, world: World, index: int, q_rad: Array
+    ) -> tuple[float, float]:
+        """Answers of `distance` and `around` to the same question."""
+        near = self._update(states, t_ns, world, index)
+        body = self._bodies[index]
+        return distances(body.arrays, near.arrays, q_rad, self._works[index], FAR_M)
 
     def nearest(
         self, states: tuple[ArmState | None, ...], t_ns: int, world: World, index: int, q_rad: Array

@@ -10,13 +10,13 @@ note that says why.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from brain import retarget
 from brain.cell import CellArm, CellModel
-from brain.gate import Clearance
 from brain.geometry import Array, matrix_to_rotvec, rotvec_to_matrix
 from brain.kinematics import tool_pose
 from brain.limits import LimitProfile, follow, joint_speed, soft_range
@@ -27,6 +27,9 @@ from brain.servo import track, workspace
 from brain.state import BrainState, Teleop, TickInputs
 from brain.types import NS_PER_S, OperatorInput
 
+Clearance = Callable[[int, Array], float]
+"""(arm, its joints) -> signed distance in m, NaN if not finite."""
+
 TURN_RAD_S = 1.0
 PULL_1_S = 40.0
 """Natural frequency of the pull from reference to hand.
@@ -34,9 +37,9 @@ PULL_1_S = 40.0
 Settles in about 0.1 s, follows a steady hand without lag.
 """
 SPEED_UP_S = 0.15
+"""The reference takes this long to its full speed."""
 LAG_RAD = 0.15
 """A reference that is this far ahead of the joints waits for them."""
-"""The reference takes this long to its full speed."""
 USUAL_INTERVAL_NS = NS_PER_S // 60
 """Seats send at least 60 samples a second; what is older than that is a gap."""
 FAR_M = 0.01

@@ -25,6 +25,8 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
     if len(shape) == 1:
         if not isinstance(value, list) or len(value) != shape[0]:
             raise ValueError(f"must be a list of {shape[0]} numbers")
+        if {type(x) for x in value} == {float}:
+            return np.array(value)
         if not all(x is None or type(x) is float or _is_small_int(x) for x in value):
             raise ValueError("must be numbers")
         return np.array([np.nan if x is None else float(x) for x in value])

@@ -139,8 +139,7 @@ class Spine:
             force_n=wanted.force_n,
             engaged=operator is not None and operator.engaged,
             operator_age_ns=None if operator is None else t_ns - operator.t_ns,
-            clearance=partial(proximity.distance, seen.states, t_ns, state.world),
-            around=partial(proximity.around, seen.states, t_ns, state.world),
+            near=partial(proximity.both, seen.states, t_ns, state.world),
         )
         passed = gate(self.cell, self.limits, self.memories, view)
         commands = Commands(

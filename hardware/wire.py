@@ -197,12 +197,22 @@ def checked_pose(field: str, T: Array) -> Array:
     Raises:
         LinkError: it is not; names the field.
     """
-    _check(T.shape == (4, 4), f"{field}: shape {T.shape}, must be (4, 4)")
-    _check(math.isfinite(largest(T.ravel())), f"{field}: not finite")
-    _check(T[3].tolist() == [0.0, 0.0, 0.0, 1.0], f"{field}: last row is not 0 0 0 1")
-    _check(largest(T[:3, 3]) <= POSITION_MAX_M, f"{field}: over {POSITION_MAX_M} m away")
-    _check(is_rotation(T), f"{field}: not a rotation")
+    problem = _pose_problem(T)
+    if problem is not None:
+        raise LinkError(f"{field}: {problem}")
     return frozen(T)
+
+
+def _pose_problem(T: Array) -> str | None:
+    if T.shape != (4, 4):
+        return f"shape {T.shape}, must be (4, 4)"
+    if not math.isfinite(largest(T.ravel())):
+        return "not finite"
+    if T[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
+        return "last row is not 0 0 0 1"
+    if not largest(T[:3, 3]) <= POSITION_MAX_M:
+        return f"over {POSITION_MAX_M} m away"
+    return None if is_rotation(T) else "not a rotation"
 
 
 def _check(good: bool, sentence: str) -> None:

@@ -241,8 +241,9 @@ class SimGripper:
             DeviceFault: a figure is not finite.
         """
         memory, tool = self._memory, self._gripper
-        wanted = np.array([command.opening_m, command.force_n, command.speed_m_s])
-        _demand_finite(self._spec.name, wanted, 3)
+        wanted = (command.opening_m, command.force_n, command.speed_m_s)
+        if not all(map(math.isfinite, wanted)):
+            raise DeviceFault(f"{self._spec.name}: a command needs finite numbers, got {wanted}")
         late = command.expires_ns <= self._world.t_ns or command.seq <= memory.last_seq
         if late or not memory.running:
             return

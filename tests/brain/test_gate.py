@@ -32,8 +32,12 @@ def state(q=HOME, age_ns=0, stopped=False) -> ArmState:
     )
 
 
-def view(wish=None, mode=Mode.TELEOP, clearance=1.0, **over) -> GateView:
-    far = clearance if callable(clearance) else lambda i, q: clearance
+def far(i, q):
+    return 1.0
+
+
+def view(wish=None, mode=Mode.TELEOP, clearance=far, around=far, **over) -> GateView:
+    asked = clearance if callable(clearance) else lambda i, q: clearance
     made = GateView(
         t_ns=T,
         mode=mode,
@@ -42,8 +46,7 @@ def view(wish=None, mode=Mode.TELEOP, clearance=1.0, **over) -> GateView:
         force_n=(0.0,),
         engaged=True,
         operator_age_ns=0,
-        clearance=far,
-        around=lambda i, q: 1.0,
+        near=lambda i, q: (asked(i, q), around(i, q)),
     )
     return replace(made, **over)
 

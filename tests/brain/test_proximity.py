@@ -241,6 +241,16 @@ def test_what_is_kept_from_world_to_world_is_as_if_made_anew():
             assert found == Proximity(TWO).distance(seen, T, world, i, wild(5))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_both_distances_at_once_are_the_two_of_them(seed):
+    rng = np.random.default_rng(seed)
+    seen, near = (state(wild(seed)), state(wild(seed + 1))), Proximity(TWO)
+    world, q = random_world(rng, 8), wild(seed + 2) if seed else np.full(6, math.nan)
+    found = near.both(seen, T, world, 0, q)
+    plain = near.distance(seen, T, world, 0, q), near.around(seen, T, world, 0, q)
+    assert np.array_equal(found, plain, equal_nan=True)
+
+
 def test_equal_cells_answer_bit_for_bit():
     seen = (state(wild(1)), state(wild(2), np.full(6, 0.1), T - 3_000_000))
     a, b = (Proximity(replace(TWO)).distance(seen, T, EMPTY, 0, wild(5)) for _ in range(2))
