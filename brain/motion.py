@@ -53,8 +53,8 @@ def brake(motion: Motion, deceleration_rad_s2: float, dt_s: float) -> Motion:
 @kernel
 def fastest(q_from: Array, q_to: Array, allowed_rad_s: Array, dt_s: float) -> tuple[int, float]:
     """Which joint of (n,) is fastest for what it is allowed, and its share of that; NaN stays."""
-    worst, most = 0, -1.0
-    for i in range(q_to.shape[0]):
+    worst, most = 0, 0.0
+    for i in range(len(q_to)):
         share = abs(q_to[i] - q_from[i]) / dt_s / allowed_rad_s[i]
         if share != share:
             return i, share
@@ -72,7 +72,7 @@ def farther_out(
     A joint that is beyond it already counts if it goes farther still.
     """
     worst, most = 0, 0.0
-    for i in range(q_to.shape[0]):
+    for i in range(len(q_to)):
         was = max(q_from[i] - q_max_rad[i], q_min_rad[i] - q_from[i])
         over = max(q_to[i] - q_max_rad[i], q_min_rad[i] - q_to[i])
         if over > was and over > most:

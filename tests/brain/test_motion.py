@@ -41,3 +41,21 @@ def test_only_a_joint_that_goes_farther_out_counts(seed):
     worst, over_rad = farther_out(before, after, low, high)
     assert over_rad == out.max()
     assert out[worst] == out.max()
+
+
+def test_at_rest_no_joint_is_worst():
+    assert fastest(np.ones(3), np.ones(3), np.ones(3), 0.002) == (0, 0.0)
+    assert farther_out(np.ones(3), np.ones(3), np.zeros(3), np.full(3, 2.0)) == (0, 0.0)
+
+
+def test_of_two_equal_joints_the_first_is_worst():
+    zero, after = np.zeros(3), np.array([0.0, 2.0, 2.0])
+    assert fastest(zero, after, np.ones(3), 1.0) == (1, 2.0)
+    assert farther_out(zero, after, np.full(3, -1.0), np.ones(3)) == (1, 1.0)
+
+
+def test_a_joint_that_stays_or_comes_back_from_outside_does_not_count():
+    low, high = np.full(3, -1.0), np.ones(3)
+    before = np.array([2.0, -2.0, 2.0])
+    assert farther_out(before, np.array([2.0, -1.5, 2.0]), low, high) == (0, 0.0)
+    assert farther_out(before, np.array([2.0, -1.5, 2.5]), low, high) == (2, 1.5)
