@@ -12,7 +12,7 @@ import numpy as np
 
 from brain.cell import CellArm, CellModel
 from brain.errors import DeviceFault
-from brain.geometry import Array, frozen, invert, transform
+from brain.geometry import Array, frozen, invert, rotation_angle, transform
 from brain.kinematics import tool_pose
 from brain.limits import LimitProfile
 from brain.rehearsal import (
@@ -82,7 +82,6 @@ def warm(
     tick(True)
     if spine.state.store:
         made = spine.state.store[-1].rehearsal
-        pickle.loads(pickle.dumps(made, protocol=5))
         pack_preview(preview_of(cell, made), session=0, seq=0, t_ns=0)
         commit = Intent(t_ns=still.t_ns, seq=1, kind="commit", source="window", digest=made.digest)
         tick(True, replace(commit, nonce="warm"))
@@ -90,6 +89,7 @@ def warm(
     if play is not None and play.swept is not None:
         everything = {item.name for item in world.objects}
         blocked(play.swept, world, everything, 0, limits.clearance_stop_m)
+    rotation_angle(np.eye(4), np.eye(4))  # how a commit compares what is held
     for engaged in (*[True] * ROWS, False, False):
         tick(engaged)  # played, let go
     return frozenset(modes)
@@ -122,7 +122,11 @@ class _Still:
 
     def finished(self, t_ns: int) -> Finished | None:
         asked, self._asked = self._asked, None
-        return None if asked is None else Finished(number=asked.number, result=self._made(asked))
+        if asked is None:
+            return None
+        found = Finished(number=asked.number, result=self._made(asked))
+        finished: Finished = pickle.loads(pickle.dumps(found, protocol=5))  # as from a process
+        return finished
 
     def _made(self, request: Request) -> Rehearsal:
         arms = len(self._cell.arms)
