@@ -5,18 +5,17 @@ Exit status: 0 done, 1 the task failed, 2 bad input, 3 device or link, 130 inter
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardware.drawing import choose_drawing
 from hardware.kernel_cache import use_kernel_cache
 
 use_kernel_cache()
-os.environ.setdefault("MUJOCO_GL", "egl")
-os.environ.setdefault("LP_NUM_THREADS", "0")
+choose_drawing()
 
 import tyro
 

@@ -159,8 +159,8 @@ class _Inputs(GlfwRenderer):  # type: ignore[misc]
 def _open(title: str, size: tuple[int, int]) -> Any:
     errors: list[str] = []
 
-    def note(code: int, words: str) -> None:
-        errors.append(str(words))
+    def note(code: int, words: str | bytes) -> None:
+        errors.append(words.decode(errors="replace") if isinstance(words, bytes) else words)
 
     glfw.set_error_callback(note)
     if not glfw.init():
