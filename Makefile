@@ -27,6 +27,7 @@ unit: .venv/ready
 	$(PY) -m pytest -n 2 --dist loadfile -m "not long and not hardware"
 
 check-long: .venv/ready
+	HYPOTHESIS_PROFILE=default $(PY) -m pytest -n 2 --dist loadfile -m "not long and not hardware"
 	$(PY) -m pytest -m "long"
 
 .venv/ready: pyproject.toml constraints.txt

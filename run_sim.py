@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardware.drawing import choose_drawing
-from hardware.kernel_cache import use_kernel_cache
 
-use_kernel_cache()
 choose_drawing()
 
 import tyro
@@ -76,9 +74,9 @@ def run_watched(settings: Settings, resolved: ResolvedScene, folder: Path) -> Ou
 
 def run_live(settings: Settings, resolved: ResolvedScene, folder: Path) -> int:
     """Run the cell live, in its own processes, with a person at the window."""
-    with start_live(
-        resolved, change=settings.change, models=settings.models, log=folder / LOG_NAME
-    ) as live:
+    conditions = settings.conditions().for_task(resolved, settings.task)
+    log = folder / LOG_NAME
+    with start_live(resolved, conditions=conditions, models=settings.models, log=log) as live:
         link = open_seat(live.cell, live.endpoint)
         with recording(link, settings.record_trace, resolved):
             window = open_window(settings, live.scene, link, cameras=live.cameras)

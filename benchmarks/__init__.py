@@ -1,5 +1,5 @@
 """Measurements beside peers; each module runs as `python -m benchmarks.<name> [--json]`."""
 
-from hardware.kernel_cache import use_kernel_cache
+import hardware  # first of all: it says where kernels are kept
 
-use_kernel_cache()
+__all__ = ["hardware"]

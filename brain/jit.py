@@ -13,13 +13,16 @@ from typing import ParamSpec, TypeVar, cast
 
 import numba
 
+# numba's cache looks only at the file that a kernel stands in, and would serve a stale one after a
+# change in a module that it uses: keep kernels only in a folder that all of their sources name.
+KEPT = "forearm-kernels-" in numba.config.CACHE_DIR
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` with numba on first use; division by zero gives inf or NaN as in numpy."""
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy")
+    jit = numba.njit(cache=KEPT, nogil=True, error_model="numpy")
     return cast(Callable[P, R], jit(function))
 
 
@@ -30,7 +33,7 @@ def lean_kernel(function: Callable[P, R]) -> Callable[P, R]:
     one shape or sphere at a time they cost several times the arithmetic. An allocation inside does
     not compile.
     """
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+    jit = numba.njit(cache=KEPT, nogil=True, error_model="numpy", _nrt=False)
     return cast(Callable[P, R], jit(function))
 
 
@@ -39,5 +42,5 @@ def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     For inner loops over many arrays: handing over their descriptions costs more than a short body.
     """
-    jit = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+    jit = numba.njit(cache=KEPT, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
     return cast(Callable[P, R], jit(function))

@@ -1,7 +1,8 @@
 """Where compiled kernels are kept: in a folder of their own for each state of their sources.
 
 numba looks only at the file that a kernel stands in, and would serve a stale one after a change in
-a module that it uses. Call this before anything imports numba.
+a module that it uses. The packages `hardware`, `sim` and `vr` call `use_kernel_cache` when they are
+imported; a kernel compiled before that is not kept at all (see `brain.jit`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
+from functools import cache
 from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent
 
 _IMPORT = re.compile(r"^from (brain|sim)\.(\w+) import", re.MULTILINE)
 
@@ -32,14 +37,24 @@ def kernel_sources(package: Path) -> list[Path]:
     return sorted(found)
 
 
-def use_kernel_cache() -> None:
-    """Set NUMBA_CACHE_DIR, unless someone has."""
-    package = Path(__file__).resolve().parent.parent
+@cache
+def kernel_key() -> str:
+    """What the folder of the kernels' present sources is called."""
     digest = hashlib.sha256()
-    for path in kernel_sources(package):
+    for path in kernel_sources(PACKAGE):
         digest.update(path.name.encode())
         digest.update(path.read_bytes())
-    base = package / ".numba_cache"
-    if not os.access(package, os.W_OK):
+    return f"forearm-kernels-{digest.hexdigest()[:16]}"
+
+
+def use_kernel_cache() -> None:
+    """Set NUMBA_CACHE_DIR to such a folder; in the one that someone has set, if any."""
+    base = PACKAGE / ".numba_cache"
+    if not os.access(PACKAGE, os.W_OK):
         base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "forearm"
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(base / digest.hexdigest()[:16]))
+    place = Path(os.environ.get("NUMBA_CACHE_DIR") or base)
+    if place.name != kernel_key():  # a child process inherits the folder itself
+        place /= kernel_key()
+        os.environ["NUMBA_CACHE_DIR"] = str(place)
+        if "numba" in sys.modules:  # has read the environment already
+            sys.modules["numba"].config.CACHE_DIR = str(place)

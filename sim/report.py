@@ -14,25 +14,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from hardware.kernel_cache import use_kernel_cache
+import numpy as np
+import tyro
 
-if __name__ == "__main__":
-    use_kernel_cache()  # before anything imports numba
-
-import numpy as np  # noqa: E402
-import tyro  # noqa: E402
-
-from brain.cell import CellModel  # noqa: E402
-from brain.errors import ConfigError, ForearmError, LogError  # noqa: E402
-from brain.limits import LimitProfile, profile  # noqa: E402
-from brain.types import Mode  # noqa: E402
-from hardware.scene import cell_model, parse_resolved  # noqa: E402
-from sim import report_tables as tables  # noqa: E402
-from sim.report_data import Run  # noqa: E402
-from sim.report_film import Film, Still, Studio, moments, shoot  # noqa: E402
-from sim.report_plots import arm_of, arm_plots, cell_plots  # noqa: E402
-from sim.report_read import read_run  # noqa: E402
-from sim.report_svg import (  # noqa: E402
+from brain.cell import CellModel
+from brain.errors import ConfigError, ForearmError, LogError
+from brain.limits import LimitProfile, profile
+from brain.types import Mode
+from hardware.scene import cell_model, parse_resolved
+from sim import report_tables as tables
+from sim.report_data import Run
+from sim.report_film import Film, Still, Studio, moments, shoot
+from sim.report_plots import arm_of, arm_plots, cell_plots
+from sim.report_read import read_run
+from sim.report_svg import (
     BASE,
     LEFT,
     RIGHT,
@@ -44,7 +39,7 @@ from sim.report_svg import (  # noqa: E402
     mode_strip,
     time_place,
 )
-from sim.scene import SceneModel, build_model  # noqa: E402
+from sim.scene import SceneModel, build_model
 
 TEMPLATE = Path(__file__).with_name("report.html")
 

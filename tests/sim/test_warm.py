@@ -14,8 +14,6 @@ RUN = r"""
 import sys
 from hardware.clock import SimClock
 from hardware.inline_link import inline_line
-from hardware.kernel_cache import use_kernel_cache
-use_kernel_cache()
 from hardware.resolve import resolve
 from hardware.scene import load_scene, start_q_rad
 from hardware.spine import Spine
