@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -183,8 +183,17 @@ class Watch:
         self._last[part] = us
 
 
-def pace(resolved: ResolvedScene) -> dict[str, object]:
-    """Real-time factors of the task in lockstep, as `run_sim.py` runs it, with its log."""
+@dataclass
+class Stage:
+    """A cell in lockstep whose planner's own time is known, and who sits there."""
+
+    run: Lockstep
+    desk: TimedDesk
+    seat: ScriptedSeat
+
+
+def stage(resolved: ResolvedScene, script: Callable[[ScriptedSeat], Script]) -> Stage:
+    """Build a cell and give its seat a script."""
     brief = brief_of(resolved)
     plant = build_plant(build_model(resolved), resolved.seed)
     desk = TimedDesk(build_desk(resolved, brief), brief, resolved.seed)
@@ -192,16 +201,22 @@ def pace(resolved: ResolvedScene) -> dict[str, object]:
     clock = SimClock()
     line = inline_line(clock, None, resolved.seed)
     seat = ScriptedSeat(line.seat, line.seat_clock, brief.cell.arms[0].name)
-    seat.play(demo(TASK))
-    run = Lockstep(plant, spine, line.cell, clock, seat)
-    meter = OutcomeMeter(plant, brief.tasks[TASK], declared_contacts(resolved))
+    seat.play(script)
+    return Stage(run=Lockstep(plant, spine, line.cell, clock, seat), desk=desk, seat=seat)
+
+
+def pace(resolved: ResolvedScene) -> dict[str, object]:
+    """Real-time factors of the task in lockstep, as `run_sim.py` runs it, with its log."""
+    on = stage(resolved, demo(TASK))
+    run, plant, desk = on.run, on.run.plant, on.desk
+    meter = OutcomeMeter(plant, brief_of(resolved).tasks[TASK], declared_contacts(resolved))
     with (
         tempfile.TemporaryDirectory() as folder,
         RunLog(Path(folder) / "run.mcap", {"scene": resolved.text}, plant, meter) as log,
     ):
         run.observers += [meter, log]
         start = time.perf_counter()
-        run.run(lambda: seat.done is not None, 300 * NS_PER_S)
+        run.run(lambda: on.seat.done is not None, 300 * NS_PER_S)
         wall_s = time.perf_counter() - start
     sim_s, again_s = plant.world.t_ns * 1e-9, sum(desk.ten_s)
     worked_s = desk.plan_s + desk.rehearse_s + again_s
@@ -213,15 +228,8 @@ def pace(resolved: ResolvedScene) -> dict[str, object]:
 
 def run_lockstep(resolved: ResolvedScene, table: Table) -> dict[str, object]:
     """Run the demonstration in lockstep with a log, and time its parts."""
-    brief = brief_of(resolved)
-    plant = build_plant(build_model(resolved), resolved.seed)
-    desk = TimedDesk(build_desk(resolved, brief), brief, resolved.seed)
-    spine = Spine(brief.cell, brief.limits, brief.world, plant.devices, InlineWorker(desk), 0)
-    clock = SimClock()
-    line = inline_line(clock, None, resolved.seed)
-    seat = ScriptedSeat(line.seat, line.seat_clock, brief.cell.arms[0].name)
-    seat.play(demonstration)
-    run = Lockstep(plant, spine, line.cell, clock, seat)
+    on = stage(resolved, demonstration)
+    run, plant, spine, desk = on.run, on.run.plant, on.run.spine, on.desk
     run_hash = RunHash()
     with tempfile.TemporaryDirectory() as folder, Watch(spine, plant.world.step_to) as watch:
         log = LogWriter(Path(folder) / "run.mcap", {"scene": resolved.text})
@@ -231,9 +239,9 @@ def run_lockstep(resolved: ResolvedScene, table: Table) -> dict[str, object]:
         )
         run.observers.append(write)
         spine.cycle = timed(spine.cycle, lambda us: watch._note("cycle", us))
-        run.run(lambda: seat.done is not None, 300 * NS_PER_S)
+        run.run(lambda: on.seat.done is not None, 300 * NS_PER_S)
         log.close()
-    if not seat.done:
+    if not on.seat.done:
         raise SystemExit(f"the demonstration was not done: {spine.state.mode.reason}")
     for part in ("tick", "gate", "tick + gate", "cycle", "log", "physics"):
         for mode in ("commit", "teleop", "hold"):

@@ -23,10 +23,10 @@ from hardware.receive import Heard
 from hardware.resolve import resolve
 from hardware.scene import load_scene
 from sim.build import SimCell, build_cell
+from sim.conditions import Conditions
 from sim.outcome import Outcome, OutcomeMeter
 from sim.plant import PlantChange
 from sim.runlog import LOG_NAME, RunLog, head
-from sim.session import Conditions
 from sim.worker import declared_contacts
 
 PATIENCE_NS = 180 * NS_PER_S

@@ -12,13 +12,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from brain.errors import ForearmError
+from brain.errors import ConfigError, ForearmError
 from hardware.api import Camera
 from hardware.bus import Slot
 from hardware.device_bytes import frame_bytes
@@ -30,8 +29,7 @@ from hardware.scene import ResolvedScene, camera_specs
 from hardware.streams import stream
 from hardware.zenoh_link import Tls, loopback_endpoint
 from sim.build import brief_of
-from sim.faults import Fault
-from sim.plant import PlantChange
+from sim.conditions import Conditions
 from sim.processes import (
     CameraSetup,
     CellReport,
@@ -43,12 +41,14 @@ from sim.processes import (
     truth_bytes,
     unpack_truth,
 )
+from sim.runlog import head
 from sim.scene import Models, SceneModel, build_model
 
 BEGIN_NS = 100_000_000
 """All begin together, so long after they were told."""
 NICE = 10
 """Cameras, planner and logger give way to the cell and to control."""
+AS_IT_SHOULD_BE = Conditions()
 DRAWING = {"LP_NUM_THREADS": "0", "MUJOCO_GL": "egl"}
 """Mesa's drawing threads, without this, keep a 500 Hz loop from its time where there is no GPU."""
 
@@ -130,24 +130,24 @@ class Live:
 def start_live(
     resolved: ResolvedScene,
     *,
-    change: PlantChange | None = None,
-    faults: Sequence[Fault] = (),
+    conditions: Conditions = AS_IT_SHOULD_BE,
     models: Models = "forearm",
     cameras: bool = True,
     log: Path | None = None,
-    about: Mapping[str, Any] | None = None,
     endpoint: str | None = None,
     tls: Tls | None = None,
 ) -> Live:
     """Start every process of a cell, wait until all are ready, and let them begin.
 
-    Without an endpoint a free port on loopback is taken. `log` is the file of the log, `about` goes
-    into its head.
+    Without an endpoint a free port on loopback is taken. `log` is the file of the log.
 
     Raises:
-        ConfigError: scene, change or fault cannot be, or there is no OpenGL for the cameras.
+        ConfigError: scene or conditions cannot be, or there is no OpenGL for the cameras.
         ForearmError: a process does not start; says which and why.
     """
+    if conditions.line is not None:
+        raise ConfigError("line: a live cell has a real one; only a lockstep run can spoil it")
+    faults = conditions.parsed_faults()
     scene, brief = build_model(resolved, models=models), brief_of(resolved)
     endpoint = endpoint or loopback_endpoint()
     specs = camera_specs(resolved) if cameras else ()
@@ -164,8 +164,8 @@ def start_live(
         if log is not None:
             readers, writers = zip(stream(), stream(), strict=True)
             control_log, cell_log = writers
-            head = _head(resolved, change) | dict(about or {})
-            children["log"] = Child("log", log_main, log, head, readers, nice=NICE)
+            about = head(resolved, "live", "", asdict(conditions))
+            children["log"] = Child("log", log_main, log, about, readers, nice=NICE)
             for reader in readers:
                 reader.close()
         control = ControlSetup(
@@ -179,7 +179,7 @@ def start_live(
         )
         cell = CellSetup(
             scene_text=resolved.text,
-            change=change,
+            change=conditions.change,
             faults=tuple(faults),
             slots=names,
             truth=truth.name,
@@ -208,16 +208,6 @@ def start_live(
         undo.pop_all()
         return Live(scene, endpoint, children, slots, truth, remote)
     raise AssertionError("not reached")
-
-
-def _head(resolved: ResolvedScene, change: PlantChange | None) -> dict[str, Any]:
-    return {
-        "scene": resolved.text,
-        "scene_digest": resolved.digest,
-        "seed": resolved.seed,
-        "driver": "live",
-        "change": asdict(change or PlantChange()),
-    }
 
 
 def _end(

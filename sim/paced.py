@@ -25,15 +25,14 @@ from hardware.status import Preview, SceneText, Status
 from hardware.worker import ProcessWorker
 from hardware.zenoh_link import loopback_endpoint, open_cell
 from sim.build import build_cell
-from sim.faults import parse_fault
+from sim.conditions import Conditions
 from sim.lockstep import CellEnd, Lockstep
 from sim.outcome import Outcome, OutcomeMeter
 from sim.processes import planner_main
 from sim.runlog import LOG_NAME, RunLog, head
-from sim.session import LIMIT_NS, Conditions, Seat, SeatMaker
+from sim.session import LIMIT_NS, Seat, SeatMaker
 from sim.worker import LATENCY_NS, declared_contacts
 
-AFTER_LOG_NAME = "after.mcap"
 FOREVER_NS = 24 * 3600 * NS_PER_S
 
 
@@ -85,8 +84,9 @@ def paced_main(station: Station, asked: PacedRun) -> None:
     worker = ProcessWorker(planner_main, resolved.text, latency_ns=LATENCY_NS)
     window = open_cell(resolved.scene.cell, asked.endpoint)
     try:
-        faults = [parse_fault(text) for text in conditions.faults]
-        cell = build_cell(resolved, change=conditions.change, faults=faults, worker=worker)
+        cell = build_cell(
+            resolved, change=conditions.change, faults=conditions.parsed_faults(), worker=worker
+        )
         worker.wait_ready()
         clock = SimClock(cell.plant.world.t_ns)
         line = inline_line(clock, conditions.line, resolved.seed)
@@ -104,10 +104,7 @@ def paced_main(station: Station, asked: PacedRun) -> None:
             run.run(lambda: seat.done is not None or station.stopping(), LIMIT_NS, WallClock())
             outcome = meter.outcome(bool(seat.done), seat.why)
             log.result(outcome)
-        station.tell("meanwhile", outcome)
-        run.observers.clear()
-        with RunLog(asked.folder / AFTER_LOG_NAME, about, cell.plant, meter) as log:
-            run.observers += [meter, log]
+            station.tell("meanwhile", outcome)
             run.run(station.stopping, FOREVER_NS, WallClock())
     finally:
         worker.close()

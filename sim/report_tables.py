@@ -303,8 +303,6 @@ def setup_tables(run: Run) -> str:
         ("Conditions", _conditions(head), "as the scene says: nothing was changed, no fault"),
         ("Versions", head.get("versions") or {}, "not written down"),
     ]
-    if head.get("settings"):
-        parts.insert(1, ("Settings", head["settings"], ""))
     return "".join(
         f"<div><h3>{title}</h3>{_facts(values, empty)}</div>" for title, values, empty in parts
     )
@@ -312,7 +310,7 @@ def setup_tables(run: Run) -> str:
 
 def _conditions(head: Mapping[str, Any]) -> dict[str, Any]:
     """Give what was made different from the scene: in the plant, its devices and the line."""
-    conditions = head.get("conditions") or {"change": head.get("change")}
+    conditions = head.get("conditions") or {}
     found: dict[str, Any] = {}
     for name, usual in (("change", asdict(PlantChange())), ("line", asdict(Faults()))):
         values = conditions.get(name) or {}

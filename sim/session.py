@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from brain.errors import LogError
 from brain.types import NS_PER_S
 from hardware.api import Clock
 from hardware.clock import SimClock
-from hardware.inline_link import Faults, inline_line
+from hardware.inline_link import inline_line
 from hardware.replay import (
     Comparison,
     Difference,
@@ -24,7 +24,7 @@ from hardware.scene import ResolvedScene, parse_resolved
 from hardware.seat_link import SeatLink
 from hardware.spine import Spine, TickRecord
 from sim.build import SimCell, brief_of, build_cell
-from sim.faults import parse_fault
+from sim.conditions import Conditions
 from sim.lockstep import Lockstep
 from sim.lockstep import Seat as LockstepSeat
 from sim.outcome import Outcome, OutcomeMeter
@@ -45,25 +45,6 @@ class Seat(LockstepSeat, Protocol):
 
 SeatMaker = Callable[[SeatLink, Clock, str], Seat]
 """(the seat's end of a line, its clock, the first arm) -> who sits there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
-    """What is not as it should be in a run.
-
-    The plant, devices (as text, see `sim.faults`), line.
-    """
-
-    change: PlantChange = PlantChange()
-    faults: tuple[str, ...] = ()
-    line: Faults | None = None
-
-    def for_task(self, resolved: ResolvedScene, task: str) -> Conditions:
-        """Name the part that is to be missing."""
-        if self.change.missing != "task":
-            return self
-        part = resolved.scene.tasks[task].steps[0].parts[0]
-        return replace(self, change=replace(self.change, missing=part))
 
 
 def run_lockstep(
@@ -98,8 +79,7 @@ def run_lockstep(
 
 
 def _build(resolved: ResolvedScene, conditions: Conditions) -> SimCell:
-    faults = [parse_fault(text) for text in conditions.faults]
-    return build_cell(resolved, change=conditions.change, faults=faults)
+    return build_cell(resolved, change=conditions.change, faults=conditions.parsed_faults())
 
 
 def replay(path: Path) -> tuple[Difference | None, str]:
@@ -116,8 +96,7 @@ def replay(path: Path) -> tuple[Difference | None, str]:
     try:
         resolved = parse_resolved(recording.head["scene"])
         driver, conditions = recording.head["driver"], recording.head["conditions"]
-        change = PlantChange(**conditions["change"])
-        faults = tuple(conditions["faults"])
+        change, faults = PlantChange(**conditions["change"]), tuple(conditions["faults"])
     except (KeyError, TypeError) as error:
         raise LogError(f"log {path}: its head lacks {error}") from None
     if driver == "lockstep":

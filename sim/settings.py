@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from sim.conditions import Conditions
 from sim.plant import PlantChange
 from sim.scene import Models
-from sim.session import Conditions
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from hardware.resolve import resolve
 from hardware.scene import ResolvedScene, load_scene
 from hardware.spine import TickRecord
 from sim.build import SimCell, build_cell
+from sim.conditions import Conditions
 from sim.faults import parse_fault
 from sim.lockstep import Lockstep
 from sim.outcome import Outcome, OutcomeMeter
 from sim.plant import PlantChange
 from sim.runlog import LOG_NAME, RunLog, head
-from sim.session import LIMIT_NS, Conditions
+from sim.session import LIMIT_NS
 from sim.worker import declared_contacts
 from vr.scripted import Script, ScriptedSeat, do_goal
 
