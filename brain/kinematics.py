@@ -146,7 +146,8 @@ def _tool_pose(arrays: ArmArrays, q_rad: Array) -> Array:
 
 
 @kernel
-def _flange_pose(arrays: ArmArrays, q_rad: Array) -> Array:
+def flange_at(arrays: ArmArrays, q_rad: Array) -> Array:
+    """Return the flange pose (4, 4) in the base at the joints q (n,)."""
     T_links, T_base_flange = np.empty((q_rad.shape[0] + 1, 4, 4)), np.empty((4, 4))
     links(arrays, q_rad, T_links)
     flange(arrays, T_links, T_base_flange)
@@ -172,4 +173,4 @@ def tool_travel(model: ArmModel, q_from: Array, q_to: Array) -> float:
 
 def flange_pose(model: ArmModel, q_rad: Array) -> Array:
     """Return the flange pose (4, 4) in the base at the joints q (n,)."""
-    return _flange_pose(model.arrays, np.asarray(q_rad, dtype=np.float64))
+    return flange_at(model.arrays, np.asarray(q_rad, dtype=np.float64))

@@ -25,14 +25,28 @@ class Motion:
 def at_rest(q_rad: Array) -> Motion:
     """Return a motion that stands still at q."""
     return Motion(
-        q_rad=frozen(q_rad), dq_rad_s=np.zeros(q_rad.shape), ddq_rad_s2=np.zeros(q_rad.shape)
+        q_rad=frozen(q_rad),
+        dq_rad_s=frozen(np.zeros(q_rad.shape)),
+        ddq_rad_s2=frozen(np.zeros(q_rad.shape)),
     )
 
 
 def step_to(motion: Motion, q_rad: Array, dt_s: float) -> Motion:
     """Return the motion one tick later, at q."""
-    dq = (q_rad - motion.q_rad) / dt_s
-    return Motion(q_rad=frozen(q_rad), dq_rad_s=dq, ddq_rad_s2=(dq - motion.dq_rad_s) / dt_s)
+    rows = _differences(motion.q_rad, motion.dq_rad_s, q_rad, dt_s)
+    rows.setflags(write=False)
+    return Motion(q_rad=rows[0], dq_rad_s=rows[1], ddq_rad_s2=rows[2])
+
+
+@kernel
+def _differences(q_from: Array, dq_from: Array, q_to: Array, dt_s: float) -> Array:
+    """Joints and their first two differences to the tick before, as rows (3, n)."""
+    rows = np.empty((3, q_to.shape[0]))
+    for i in range(q_to.shape[0]):
+        rows[0, i] = q_to[i]
+        rows[1, i] = (q_to[i] - q_from[i]) / dt_s
+        rows[2, i] = (rows[1, i] - dq_from[i]) / dt_s
+    return rows
 
 
 def brake(motion: Motion, deceleration_rad_s2: float, dt_s: float) -> Motion:

@@ -128,17 +128,15 @@ def compare(
     opening = _worst(opening_m, predicted.opening_m[k])
     force_ticks = 0 if force <= DEPART_FORCE_N else playback.force_off_ticks + 1
     opening_ticks = 0 if opening <= DEPART_OPENING_M else playback.opening_off_ticks + 1
-    most = Departure(
-        joint_rad=max(playback.departure.joint_rad, joint),
-        force_n=max(playback.departure.force_n, force),
-        opening_m=max(playback.departure.opening_m, opening),
-    )
-    after = playback
-    ticks = (force_ticks, opening_ticks)
-    if most != playback.departure or ticks != (
-        playback.force_off_ticks,
-        playback.opening_off_ticks,
-    ):
+    most, after = playback.departure, playback
+    if joint > most.joint_rad or force > most.force_n or opening > most.opening_m:
+        most = Departure(
+            joint_rad=max(most.joint_rad, joint),
+            force_n=max(most.force_n, force),
+            opening_m=max(most.opening_m, opening),
+        )
+    ticks = (playback.force_off_ticks, playback.opening_off_ticks)
+    if most is not playback.departure or ticks != (force_ticks, opening_ticks):
         after = replace(
             playback,
             force_off_ticks=force_ticks,

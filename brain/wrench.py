@@ -10,7 +10,8 @@ import numpy as np
 from brain.cell import CellArm
 from brain.geometry import Array
 from brain.jit import kernel
-from brain.kinematics import flange_pose
+from brain.kinematics import flange_at
+from brain.robot import ArmArrays
 from brain.types import Wrench
 
 GRAVITY_M_S2 = 9.81
@@ -19,13 +20,13 @@ GRAVITY_M_S2 = 9.81
 def tool_weight(arm: CellArm, q_rad: Array) -> Array:
     """Force (3,) in N that the weight of everything beyond the sensor shows, in flange axes."""
     weight_n = GRAVITY_M_S2 * arm.model.sensed_mass_kg
-    return _down(arm.T_world_base, flange_pose(arm.model, q_rad), weight_n)
+    return _down(arm.T_world_base, arm.model.arrays, q_rad, weight_n)
 
 
 @kernel
-def _down(T_world_base: Array, T_base_flange: Array, force_n: float) -> Array:
+def _down(T_world_base: Array, arrays: ArmArrays, q_rad: Array, force_n: float) -> Array:
     """A force towards the floor in flange axes."""
-    out = np.zeros(3)
+    T_base_flange, out = flange_at(arrays, q_rad), np.zeros(3)
     for i in range(3):
         for k in range(3):
             out[i] -= force_n * T_world_base[2, k] * T_base_flange[k, i]

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, PlainValidator, StringConstraints, ValidationError
 
 from brain.errors import LinkError
-from brain.geometry import Array, frozen
+from brain.geometry import Array, frozen, largest
 from brain.types import Action, Answer
 from hardware.wire import checked_pose
 
@@ -22,28 +22,30 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Array:
     """Return nested lists of numbers as an array of `shape`; NaN where one is null."""
-    if len(shape) == 1:
-        if not isinstance(value, list) or len(value) != shape[0]:
-            raise ValueError(f"must be a list of {shape[0]} numbers")
-        if {type(x) for x in value} == {float}:
-            return np.array(value)
-        if not all(x is None or type(x) is float or _is_small_int(x) for x in value):
-            raise ValueError("must be numbers")
-        return np.array([np.nan if x is None else float(x) for x in value])
-    if not isinstance(value, list) or len(value) != shape[0]:
-        raise ValueError(f"must be a list of {shape[0]} rows")
-    return np.array([_numbers(row, shape[1:]) for row in value])
+    flat = [value]
+    for size in shape:
+        for item in flat:
+            if type(item) is not list or len(item) != size:
+                raise ValueError(f"must be {' lists of '.join(map(str, shape))} numbers")
+        flat = [number for item in flat for number in item]
+    if set(map(type, flat)) != {float}:
+        flat = [_number(item) for item in flat]
+    return np.array(flat).reshape(shape)
 
 
-def _is_small_int(value: Any) -> bool:
-    return type(value) is int and abs(value) < 2**53
+def _number(value: Any) -> float:
+    if value is None:
+        return np.nan
+    if type(value) is float or (type(value) is int and abs(value) < 2**53):
+        return float(value)
+    raise ValueError("must be numbers")
 
 
 def _joints(value: Any) -> Array:
     if not isinstance(value, list) or not 1 <= len(value) <= JOINTS_MAX:
         raise ValueError(f"must be a list of 1 to {JOINTS_MAX} numbers")
     q = _numbers(value, (len(value),))
-    if not (np.abs(q) <= JOINT_MAX_RAD).all():  # false for NaN
+    if not largest(q) <= JOINT_MAX_RAD:  # false for NaN
         raise ValueError(f"must be finite and at most {JOINT_MAX_RAD}")
     return frozen(q)
 
@@ -55,18 +57,15 @@ def _pose(value: Any) -> Array:
         raise ValueError(str(error)) from None
 
 
-def _has_null(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(_has_null(item) for item in value)
-    return value is None
-
-
 def _joints_or_none(value: Any) -> Array | None:
-    return None if _has_null(value) else _joints(value)
+    has_null = value is None or (isinstance(value, list) and None in value)
+    return None if has_null else _joints(value)
 
 
 def _pose_or_none(value: Any) -> Array | None:
-    return None if _has_null(value) else _pose(value)
+    rows = value if isinstance(value, list) else [value]
+    has_null = any(row is None or (isinstance(row, list) and None in row) for row in rows)
+    return None if has_null else _pose(value)
 
 
 def _answer(value: Any) -> Answer:

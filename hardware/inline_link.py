@@ -124,7 +124,10 @@ class _Air:
             heapq.heappush(self._under_way, (start_ns + delay_ns, self._order, data))
 
     def take(self) -> list[bytes]:
-        now_ns, out = self._clock.now_ns(), []
+        out: list[bytes] = []
+        if not self._under_way:
+            return out
+        now_ns = self._clock.now_ns()
         while self._under_way and self._under_way[0][0] <= now_ns:
             out.append(heapq.heappop(self._under_way)[2])
         return out

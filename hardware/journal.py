@@ -12,11 +12,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from brain.rehearsal import Finished, Rehearsal
-from hardware.log import LogWriter
+from hardware.log import LogWriter, json_bytes
 from hardware.process import Station
 from hardware.record import RunHash, rehearsal_json, tick_json
 from hardware.replay import REFUSED, REHEARSAL
@@ -41,11 +40,11 @@ class StreamJournal:
         t_ns, answer = record.seen.t_ns, record.seen.finished
         if answer is not None:
             self._outbox.send(_ANSWER, pickle.dumps((t_ns, answer), protocol=5))
-        self._outbox.send(_TICK, _json(tick_json(record, self._hash.add(record))))
+        self._outbox.send(_TICK, json_bytes("tick", tick_json(record, self._hash.add(record))))
 
     def event(self, channel: str, t_ns: int, data: Mapping[str, Any]) -> None:
         """Keep anything else."""
-        self._outbox.send(_EVENT, _json([channel, t_ns, data]))
+        self._outbox.send(_EVENT, json_bytes(channel, [channel, t_ns, data]))
 
 
 def log_main(
@@ -86,14 +85,3 @@ def _write_answer(writer: LogWriter, t_ns: int, answer: Finished) -> None:
         writer.event(REHEARSAL, t_ns, data)
     else:
         writer.event(REFUSED, t_ns, {"number": answer.number, "reason": result.reason})
-
-
-def _json(value: Any) -> bytes:
-    return orjson.dumps(value, default=_plain, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def _plain(value: Any) -> Any:
-    """Help orjson with arrays that are not contiguous."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON")

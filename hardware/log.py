@@ -53,7 +53,7 @@ class LogWriter:
         """
         self.path = path
         texts = {"format_version": str(FORMAT_VERSION)}
-        texts |= {key: _json(key, value).decode() for key, value in head.items()}
+        texts |= {key: json_bytes(key, value).decode() for key, value in head.items()}
         try:
             self._file: BinaryIO = path.open("xb")
         except OSError as error:
@@ -80,7 +80,7 @@ class LogWriter:
         Raises:
             LogError: a value has no JSON, or the disk is full.
         """
-        data = _json(channel, record)
+        data = json_bytes(channel, record)
         if len(data) > _MESSAGE_MAX:
             raise LogError(f"{channel}: {len(data)} bytes, at most {_MESSAGE_MAX}")
         if channel not in self._channels:
@@ -121,7 +121,12 @@ class LogWriter:
             raise LogError(f"log {self.path}: {error.strerror}") from None
 
 
-def _json(name: str, value: Any) -> bytes:
+def json_bytes(name: str, value: Any) -> bytes:
+    """Return plain data and arrays as JSON; NaN and infinity become null.
+
+    Raises:
+        LogError: a value has no JSON; `name` says where.
+    """
     try:
         return orjson.dumps(value, default=_plain, option=_OPTIONS)
     except TypeError as error:  # orjson's own is one as well

@@ -9,14 +9,11 @@ replay can name the first tick that differs.
 
 from __future__ import annotations
 
-import math
+import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-import numpy as np
-
-from brain.digest import Digest
 from brain.errors import LogError
 from brain.geometry import Array, frozen
 from brain.rehearsal import (
@@ -29,85 +26,80 @@ from brain.rehearsal import (
 )
 from brain.types import Answer, ArmState, Goal, GripperState, OperatorInput, Wrench
 from brain.world import Held
+from hardware.log import json_bytes
 from hardware.messages import intent_json
 from hardware.spine import TickRecord
 
 
 class RunHash:
-    """The hash of a run so far."""
+    """The hash of a run so far: SHA-256 over the JSON of what counts of each tick."""
 
     def __init__(self) -> None:
         """Start an empty run."""
-        self._digest = Digest()
+        self._sha = hashlib.sha256()
 
     def add(self, record: TickRecord) -> str:
         """Take a tick; return the hash up to and with it."""
-        self._digest.add_all(counted(record))
-        return self._digest.hexdigest()
+        self._sha.update(json_bytes("counted", counted(record)))
+        return self._sha.hexdigest()
 
     def hexdigest(self) -> str:
         """Return the hash up to now."""
-        return self._digest.hexdigest()
+        return self._sha.hexdigest()
 
 
 def counted(record: TickRecord) -> dict[str, Any]:
-    """All of a tick that counts in the hash, by name; `counted_in` finds the same in a log."""
-    values: dict[str, Any] = {"t_ns": record.seen.t_ns, "mode": str(record.state.mode.mode)}
-    for i, passed in enumerate(record.passed):
-        state, gripper = record.seen.states[i], record.seen.grippers[i]
-        command, opening = passed.command, record.commands.grippers[i]
-        answer = passed.answer
-        values |= {
-            f"{i}.q": None if state is None else _finite(state.q_rad),
-            f"{i}.dq": None if state is None else _finite(state.dq_rad_s),
-            f"{i}.opening": None if gripper is None else _number(gripper.opening_m),
-            f"{i}.command": command.q_rad,
-            f"{i}.stop": command.stop,
-            f"{i}.grip": None if opening is None else opening.opening_m,
-            f"{i}.action": str(answer.action),
-            f"{i}.rule": answer.rule,
-            f"{i}.value": _number(answer.value),
-            f"{i}.limit": _number(answer.limit),
-        }
-    return values
+    """All of a tick that counts in the hash; `counted_in` finds the same in a log."""
+    seen, grips = record.seen, record.commands.grippers
+    return {
+        "t_ns": seen.t_ns,
+        "mode": str(record.state.mode.mode),
+        "arms": [
+            {
+                "q": None if state is None else state.q_rad,
+                "dq": None if state is None else state.dq_rad_s,
+                "opening": None if gripper is None else gripper.opening_m,
+                "command": passed.command.q_rad,
+                "stop": passed.command.stop,
+                "grip": None if grip is None else grip.opening_m,
+                "action": str(passed.answer.action),
+                "rule": passed.answer.rule,
+                "value": passed.answer.value,
+                "limit": passed.answer.limit,
+            }
+            for passed, state, gripper, grip in zip(
+                record.passed, seen.states, seen.grippers, grips, strict=True
+            )
+        ],
+    }
 
 
 def counted_in(tick: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of a logged tick that counts in the hash, by name.
+    """Return all of a logged tick that counts in the hash.
 
     Raises:
         KeyError: something is not there.
         TypeError: something is of another kind.
     """
-    values: dict[str, Any] = {"t_ns": tick["t_ns"], "mode": tick["mode"]}
-    for i, arm in enumerate(tick["arms"]):
-        state, gripper, answer = arm["state"], arm["gripper"], arm["answer"]
-        values |= {
-            f"{i}.q": None if state is None else _whole(state["q_rad"]),
-            f"{i}.dq": None if state is None else _whole(state["dq_rad_s"]),
-            f"{i}.opening": None if gripper is None else gripper["opening_m"],
-            f"{i}.command": None if arm["command_rad"] is None else _array(arm["command_rad"]),
-            f"{i}.stop": arm["stop"],
-            f"{i}.grip": arm["grip_m"],
-            f"{i}.action": answer["action"],
-            f"{i}.rule": answer["rule"],
-            f"{i}.value": answer["value"],
-            f"{i}.limit": answer["limit"],
-        }
-    return values
-
-
-def _whole(values: list[float | None]) -> Array | None:
-    """Return logged numbers as an array, None where one was not finite."""
-    return None if None in values else _array(values)
-
-
-def _finite(values: Array) -> Array | None:
-    return values if np.isfinite(values).all() else None
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return {
+        "t_ns": tick["t_ns"],
+        "mode": tick["mode"],
+        "arms": [
+            {
+                "q": None if arm["state"] is None else arm["state"]["q_rad"],
+                "dq": None if arm["state"] is None else arm["state"]["dq_rad_s"],
+                "opening": None if arm["gripper"] is None else arm["gripper"]["opening_m"],
+                "command": arm["command_rad"],
+                "stop": arm["stop"],
+                "grip": arm["grip_m"],
+                "action": arm["answer"]["action"],
+                "rule": arm["answer"]["rule"],
+                "value": arm["answer"]["value"],
+                "limit": arm["answer"]["limit"],
+            }
+            for arm in tick["arms"]
+        ],
+    }
 
 
 # ------------------------------------------------------------------------------------ as JSON

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import orjson
 
 from brain.cell import CellModel
 from brain.errors import LogError
@@ -32,7 +33,7 @@ from brain.types import (
     Wrench,
 )
 from hardware.api import ArmSpec, ForceTorqueSpec, GripperSpec
-from hardware.log import LogReader
+from hardware.log import LogReader, json_bytes
 from hardware.receive import Heard
 from hardware.record import RunHash, counted, counted_in, rehearsal_from
 from hardware.spine import CellDevices, Commands, TickRecord
@@ -159,31 +160,32 @@ _WORDS = {
 
 def _what_differs(record: TickRecord, logged: Mapping[str, Any]) -> str | None:
     """Say what of a tick is not as the log has it, the most telling first; None if all is equal."""
-    found = counted(record)
-    if found.keys() != logged.keys():
-        return f"number of arms, {len(record.passed)} here"
-    for name, here in found.items():
-        there = logged[name]
-        if _same(here, there):
-            continue
-        if name == "t_ns":
-            return f"time, {here} ns where the log has {there} ns"
-        if name == "mode":
-            return f"mode, {here} ({record.state.mode.reason}) where the log has {there}"
-        i, _, key = name.partition(".")
-        what = f"{_WORDS[key]} of {record.passed[int(i)].answer.arm}"
-        both = isinstance(here, np.ndarray) and isinstance(there, np.ndarray)
-        if both and here.shape == there.shape:
-            unit = "rad/s" if key == "dq" else "rad"
-            return f"{what}, by up to {np.max(np.abs(here - there)):.3g} {unit}"
-        return f"{what}, {here} where the log has {there}"
-    return None
+    here_bytes = json_bytes("counted", counted(record))
+    if here_bytes == json_bytes("counted", logged):
+        return None
+    here = orjson.loads(here_bytes)
+    if len(here["arms"]) != len(logged["arms"]):
+        return f"number of arms, {len(here['arms'])} here"
+    if here["t_ns"] != logged["t_ns"]:
+        return f"time, {here['t_ns']} ns where the log has {logged['t_ns']} ns"
+    if here["mode"] != logged["mode"]:
+        reason = record.state.mode.reason
+        return f"mode, {here['mode']} ({reason}) where the log has {logged['mode']}"
+    for mine, its, passed in zip(here["arms"], logged["arms"], record.passed, strict=True):
+        for name, word in _WORDS.items():
+            if (off := _off(mine[name], its[name], "rad/s" if name == "dq" else "rad")) is not None:
+                return f"{word} of {passed.answer.arm}, {off}"
+    return "the JSON of what counts in the hash"
 
 
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
-    return bool(a == b)
+def _off(here: Any, there: Any, unit: str) -> str | None:
+    """Say how far a value is from the logged one; None if they are equal."""
+    if here == there:
+        return None
+    joints = isinstance(here, list) and isinstance(there, list) and len(here) == len(there)
+    if joints and None not in [*here, *there]:
+        return f"by up to {np.max(np.abs(np.subtract(here, there))):.3g} {unit}"
+    return f"{here} where the log has {there}"
 
 
 class RecordedLink:

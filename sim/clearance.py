@@ -1,11 +1,12 @@
 """True clearance, read from the simulator: robots and held parts against all they must not touch.
 
 This is the measure of outcomes and verdicts, and shares nothing with the brain's distances:
-MuJoCo's own geoms and `mj_geomDistance`. Far pairs are left out by their bounding spheres.
+MuJoCo's own geoms and `mj_geomDistance`; bounding spheres and boxes leave out what is far apart.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import mujoco
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brain.geometry import Array
-from brain.jit import kernel
+from brain.jit import inline_kernel, kernel
 from sim.scene import SceneModel
 
 LOOK_M = 0.3
@@ -33,21 +34,42 @@ class Nearest:
 FAR = Nearest(distance_m=LOOK_M, arm="", link="", against="")
 
 
+Ids = npt.NDArray[np.int64]
+
+
 @kernel
 def _gaps(
-    a: npt.NDArray[np.int64], b: npt.NDArray[np.int64], xpos: Array, rbound: Array, out: Array
+    a: Ids, b: Ids, data: tuple[Array, Array], model: tuple[Array, Array], out: Array
 ) -> None:
-    """Write the distance between the bounding spheres of each pair.
+    """Write a distance that each pair is at least apart.
 
-    A plane has no bounding sphere: its distance counts as 0.
+    `data`: where geoms are and how they are turned; `model`: their bounding spheres and boxes. Of
+    each pair one geom counts as its sphere and the other as its box, then the other way round. A
+    plane has neither: its distance counts as 0.
     """
+    xpos, xmat = data
+    rbound, aabb = model
     for i in range(a.shape[0]):
         p, q = a[i], b[i]
         out[i] = 0.0
         if rbound[p] > 0.0 and rbound[q] > 0.0:
-            for k in range(3):
-                out[i] += (xpos[p, k] - xpos[q, k]) ** 2
-            out[i] = np.sqrt(out[i]) - rbound[p] - rbound[q]
+            out[i] = max(
+                _to_box(xpos[p], xpos[q], xmat[q], aabb[q]) - rbound[p],
+                _to_box(xpos[q], xpos[p], xmat[p], aabb[p]) - rbound[q],
+            )
+
+
+@inline_kernel
+def _to_box(point: Array, xpos: Array, xmat: Array, aabb: Array) -> float:
+    """Distance of a point (3,) to a geom's box: centre and half sizes, in the geom's frame."""
+    total = 0.0
+    for k in range(3):
+        along = -aabb[k]
+        for j in range(3):
+            along += xmat[3 * j + k] * (point[j] - xpos[j])
+        over = max(abs(along) - aabb[3 + k], 0.0)
+        total += over * over
+    return math.sqrt(total)
 
 
 class ClearanceMeter:
@@ -57,9 +79,7 @@ class ClearanceMeter:
         """`contacts` are the (group, object) pairs that may touch, as in `brain.world`."""
         self._scene = scene
         self._contacts = contacts
-        self._pairs: dict[
-            tuple[tuple[str, str], ...], tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-        ] = {}
+        self._pairs: dict[tuple[tuple[str, str], ...], tuple[Ids, Ids]] = {}
 
     def measure(
         self, data: mujoco.MjData, held: dict[str, str], below_m: float = LOOK_M
@@ -68,16 +88,18 @@ class ClearanceMeter:
         a, b = self._pairs_for(tuple(sorted(held.items())))
         model = self._scene.model
         gaps_m = np.empty(len(a))
-        _gaps(a, b, data.geom_xpos, model.geom_rbound, gaps_m)
-        best: Nearest | None = None
-        for i in np.argsort(gaps_m, kind="stable"):
-            if gaps_m[i] >= below_m:
+        where, bounds = (data.geom_xpos, data.geom_xmat), (model.geom_rbound, model.geom_aabb)
+        _gaps(a, b, where, bounds, gaps_m)
+        near = np.flatnonzero(gaps_m < below_m)
+        near = near[np.argsort(gaps_m[near], kind="stable")]
+        best: tuple[int, int] | None = None
+        for gap_m, p, q in zip(*(x[near].tolist() for x in (gaps_m, a, b)), strict=True):
+            if gap_m >= below_m:
                 break
-            distance_m = mujoco.mj_geomDistance(model, data, int(a[i]), int(b[i]), below_m, None)
+            distance_m = mujoco.mj_geomDistance(model, data, p, q, below_m, None)
             if distance_m < below_m:
-                below_m = distance_m
-                best = self._name(int(a[i]), int(b[i]), distance_m, held)
-        return best
+                below_m, best = distance_m, (p, q)
+        return None if best is None else self._name(*best, below_m, held)
 
     def _name(self, a: int, b: int, distance_m: float, held: dict[str, str]) -> Nearest:
         owner = self._scene.geom_owner[a]
@@ -90,9 +112,7 @@ class ClearanceMeter:
             against=self._scene.geom_owner[b],
         )
 
-    def _pairs_for(
-        self, held: tuple[tuple[str, str], ...]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _pairs_for(self, held: tuple[tuple[str, str], ...]) -> tuple[Ids, Ids]:
         if held not in self._pairs:
             rows = [
                 (a, b)

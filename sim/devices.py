@@ -98,7 +98,7 @@ class SimArm:
         return ArmState(
             t_ns=self._world.t_ns,
             seq=self._world.t_ns // self._world.step_ns,
-            q_rad=frozen(self._measured()),
+            q_rad=frozen(data.qpos[self._q]),
             dq_rad_s=frozen(data.qvel[self._dq]),
             tau_nm=frozen(data.qfrc_actuator[self._dq]),
             stopped=self._memory.stopped,
@@ -123,9 +123,9 @@ class SimArm:
             most_ns = 2 * self._spec.period_ns
             apart_ns = min(max(command.t_ns - memory.last_t_ns, self._world.step_ns), most_ns)
             motion = step_to(motion, command.q_rad, apart_ns * 1e-9)
-        self._memory = replace(
-            memory,
+        self._memory = _ArmMemory(
             motion=motion,
+            running=memory.running,
             stopped=stopped,
             last_write_ns=now_ns,
             last_t_ns=command.t_ns,
@@ -247,8 +247,9 @@ class SimGripper:
         late = command.expires_ns <= self._world.t_ns or command.seq <= memory.last_seq
         if late or not memory.running:
             return
-        self._memory = replace(
-            memory,
+        self._memory = _GripMemory(
+            running=True,
+            led_m=memory.led_m,
             target_m=_within(command.opening_m, 0.0, tool.opening_max_m),
             force_n=_within(command.force_n, tool.force_min_n, tool.force_max_n),
             speed_m_s=_within(command.speed_m_s, tool.speed_min_m_s, tool.speed_max_m_s),
@@ -325,14 +326,15 @@ class SimForceTorque:
         MuJoCo's sign is the opposite.
         """
         data, t_ns = self._world.data.sensordata, self._world.t_ns
-        force = data[self._force : self._force + 3]
-        torque = data[self._torque : self._torque + 3]
-        wrench = self._scale * noise(self._noise, t_ns, 6) - np.concatenate([force, torque])
+        wrench = self._scale * noise(self._noise, t_ns, 6)
+        wrench[:3] -= data[self._force : self._force + 3]
+        wrench[3:] -= data[self._torque : self._torque + 3]
+        wrench.setflags(write=False)
         return Wrench(
             t_ns=_measured_ns(self._world),
             seq=t_ns // self._world.step_ns,
-            force_n=frozen(wrench[:3]),
-            torque_nm=frozen(wrench[3:]),
+            force_n=wrench[:3],
+            torque_nm=wrench[3:],
         )
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import hashlib
 import struct
 
@@ -16,7 +17,8 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 def digest_of(**values: object) -> str:
     digest = Digest()
-    digest.add_all(values)
+    for name, value in values.items():
+        digest.add(name, value)
     return digest.hexdigest()
 
 
@@ -32,9 +34,9 @@ def test_minus_zero_counts_as_zero_in_arrays_and_numbers():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_number_that_is_not_finite_is_refused_by_the_name_of_its_field(bad: float):
-    digest = Digest()
-    with pytest.raises(ValueError, match="force_n"):
-        digest.add_all({"q_rad": np.zeros(2), "force_n": np.array([0.0, bad]), "x": 1.0})
+    for value in (bad, np.array([0.0, bad]), [0.0, np.float64(bad)]):
+        with pytest.raises(ValueError, match="force_n"):
+            Digest().add("force_n", value)
 
 
 def test_a_refused_call_leaves_the_digest_as_it_was():
@@ -42,7 +44,7 @@ def test_a_refused_call_leaves_the_digest_as_it_was():
     digest.add("a", 1)
     before = digest.hexdigest()
     with pytest.raises(ValueError, match="b"):
-        digest.add_all({"a": 2, "b": np.nan})
+        digest.add("b", [2.0, np.nan])
     assert digest.hexdigest() == before
 
 
@@ -57,25 +59,17 @@ def test_a_type_without_a_digest_is_refused_by_the_name_of_its_field():
 
 
 @given(
-    st.dictionaries(
-        st.text(max_size=8),
-        st.none()
-        | st.booleans()
-        | st.integers(-(2**63), 2**63 - 1)
-        | FINITE
-        | st.text(max_size=8)
-        | st.binary(max_size=8)
-        | st.lists(FINITE | st.text(max_size=3), max_size=3)
-        | hnp.arrays(np.float64, hnp.array_shapes(min_side=0, max_side=3), elements=FINITE),
-        max_size=5,
-    )
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | FINITE
+    | st.text(max_size=8)
+    | st.binary(max_size=8)
+    | st.lists(FINITE | st.text(max_size=3), max_size=3)
+    | hnp.arrays(np.float64, hnp.array_shapes(min_side=0, max_side=3), elements=FINITE)
 )
-def test_adding_all_at_once_equals_adding_one_by_one(values: dict):
-    one_by_one, at_once = Digest(), Digest()
-    for name, value in values.items():
-        one_by_one.add(name, value)
-    at_once.add_all(values)
-    assert at_once.hexdigest() == one_by_one.hexdigest()
+def test_equal_values_have_equal_digests(value: object):
+    assert digest_of(a=value) == digest_of(a=copy.deepcopy(value))
 
 
 @given(
