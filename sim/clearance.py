@@ -45,18 +45,26 @@ def _gaps(
 
     `data`: where geoms are and how they are turned; `model`: their bounding spheres and boxes. Of
     each pair one geom counts as its sphere and the other as its box, then the other way round. A
-    plane has neither: its distance counts as 0.
+    plane has neither, and is always measured.
     """
     xpos, xmat = data
     rbound, aabb = model
     for i in range(a.shape[0]):
         p, q = a[i], b[i]
-        out[i] = 0.0
+        out[i] = -math.inf
         if rbound[p] > 0.0 and rbound[q] > 0.0:
             out[i] = max(
                 _to_box(xpos[p], xpos[q], xmat[q], aabb[q]) - rbound[p],
                 _to_box(xpos[q], xpos[p], xmat[p], aabb[p]) - rbound[q],
             )
+            if out[i] <= 0.0:  # within each other, to a depth that boxes do not bound
+                out[i] = _between(xpos[p], xpos[q]) - rbound[p] - rbound[q]
+
+
+@inline_kernel
+def _between(p: Array, q: Array) -> float:
+    """Distance of two points (3,)."""
+    return math.sqrt((p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2 + (p[2] - q[2]) ** 2)
 
 
 @inline_kernel
