@@ -5,6 +5,12 @@ Exit status: 0 done, 1 the task failed, 2 bad input, 3 device or link, 130 inter
 
 from __future__ import annotations
 
+import signal
+
+if __name__ == "__main__":  # until there is something to say, Ctrl-C simply ends it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,15 +48,23 @@ def main(argv: list[str] | None = None) -> int:
     """Do what the command line says and return the exit status."""
     settings = tyro.cli(Settings, args=argv, prog="run_sim.py")
     try:
+        settings.check()
         if settings.replay is not None:
             return run_replay(settings, settings.replay)
         return run(settings, Ways(headless=run_headless, watched=run_watched, live=run_live))
     except ForearmError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say_failed(settings, f"error: {error}")
         return 2 if isinstance(error, (ConfigError, LogError)) else 3
-    except KeyboardInterrupt:
-        print("interrupted; the log is complete up to here", file=sys.stderr)
+    except KeyboardInterrupt as end:
+        say_failed(settings, f"interrupted; {end}" if str(end) else "interrupted")
         return 130
+
+
+def say_failed(settings: Settings, sentence: str) -> None:
+    """Say on standard error why there is no outcome; as JSON as well where that was asked for."""
+    print(sentence, file=sys.stderr)
+    if settings.json:
+        print(json.dumps({"ok": False, "error": sentence.removeprefix("error: ")}))
 
 
 def run_headless(settings: Settings, resolved: ResolvedScene, folder: Path) -> Outcome:
@@ -113,4 +127,5 @@ def open_window(
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

@@ -211,6 +211,12 @@ def _trouble(scene: Scene, arms: Arms) -> str | None:
             arm, body = arms[step.arm]
             if arm.model.gripper is None:
                 return f"tasks.{name}.steps.{i}.arm: {step.arm} has no gripper"
+            low_n, high_n = arm.model.gripper.force_min_n, arm.model.gripper.force_max_n
+            if not low_n <= step.force_n <= high_n:
+                return (
+                    f"tasks.{name}.steps.{i}.force_n: {step.force_n:g} N, the gripper of "
+                    f"{step.arm} allows {low_n:g} to {high_n:g} N"
+                )
             for part in step.parts:
                 one = pick_place(scene, step.model_copy(update={"parts": (part,)}))
                 width = scene.object(part).grasp

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -26,12 +28,23 @@ TRUTH_TICKS = 50
 LOG_NAME = "run.mcap"
 
 
-def run_folder(parent: Path, name: str) -> Path:
-    """Make a new folder for a run; a name that is taken gets a number.
+@contextmanager
+def run_folder(parent: Path, name: str) -> Iterator[Path]:
+    """Make a new folder for a run, and take it away again if nothing came into it.
 
     Raises:
         ConfigError: it cannot be made.
     """
+    folder = _new_folder(parent, name)
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    """Make a folder; a name that is taken gets a number."""
     for number in range(1, 1000):
         folder = parent / (name if number == 1 else f"{name}-{number}")
         try:

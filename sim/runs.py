@@ -6,16 +6,19 @@ One or many, headless or at a window, or again from a log.
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
 from brain.errors import ConfigError
-from hardware.console import SEED_MOST, has_display, seeds_of
+from hardware.console import has_display, seeds_of
 from hardware.resolve import resolve
 from hardware.scene import ResolvedScene, load_scene
+from hardware.scene_file import Scene
 from sim.outcome import Outcome
 from sim.report import write_report
 from sim.runlog import LOG_NAME, run_folder
@@ -33,43 +36,68 @@ class Ways:
 
 
 def run(settings: Settings, ways: Ways) -> int:
-    """Run one seed or several; return the exit status, 0 when all tasks were done."""
+    """Run one seed or several; return the exit status, 0 when all tasks were done.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; its text says where the log is.
+    """
     scene = load_scene(settings.scene)
     if settings.task not in scene.tasks:
         known = ", ".join(scene.tasks) or "none"
         raise ConfigError(f"task: no {settings.task!r} in {scene.cell}; it has {known}")
-    seeds = _seeds(settings)
-    folder = run_folder(settings.out, datetime.now().strftime("%Y-%m-%dT%H-%M-%S"))
-    window = settings.seat == "window" or (settings.seat == "auto" and has_display())
-    if window and settings.seeds is None and not settings.plays_alone:
-        return ways.live(settings, resolve(scene, settings.seed), folder)
+    seeds = [settings.seed] if settings.seeds is None else seeds_of(settings.seeds)
+    window = _has_window(settings)
+    with run_folder(settings.out, datetime.now().strftime("%Y-%m-%dT%H-%M-%S")) as folder:
+        if settings.seeds is not None:
+            return _run_seeds(settings, ways, scene, seeds, folder)
+        resolved = resolve(scene, settings.seed)
+        with _saying_where(folder):
+            if window and not settings.plays_alone:
+                return ways.live(settings, resolved, folder)
+            outcome = (ways.watched if window else ways.headless)(settings, resolved, folder)
+        _say(json.dumps(asdict(outcome)) if settings.json else outcome.sentence())
+        report(settings, folder)
+        return 0 if outcome.ok else 1
+
+
+def _has_window(settings: Settings) -> bool:
+    """Whether to open one; says so where one is wanted and cannot be, or not and should be."""
+    window = settings.seat != "none" and settings.seeds is None and has_display()
+    if settings.seat == "window" and not window:
+        display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or "not set"
+        raise ConfigError(f"seat: window, but DISPLAY is {display}; --seat none needs none")
+    if settings.models != "forearm" and not window:
+        raise ConfigError(f"models: {settings.models} are shown in a window only")
+    if settings.exit_when_done and window and not settings.plays_alone:
+        raise ConfigError("exit_when_done: no script comes to an end here; --demo plays one")
+    return window
+
+
+def _run_seeds(settings: Settings, ways: Ways, scene: Scene, seeds: list[int], folder: Path) -> int:
+    """Run several seeds, a line for each and a summary."""
     outcomes = []
     for seed in seeds:
-        resolved = resolve(scene, seed)
-        place = folder if settings.seeds is None else run_folder(folder, f"seed-{seed:03d}")
-        show = ways.watched if window and settings.seeds is None else ways.headless
-        outcomes.append(show(settings, resolved, place))
-        report(settings, place)
-        if settings.seeds is not None:
+        with run_folder(folder, f"seed-{seed:03d}") as place:
+            resolved = resolve(scene, seed)
+            with _saying_where(place):
+                outcomes.append(ways.headless(settings, resolved, place))
             _say(json.dumps({"seed": seed} | asdict(outcomes[-1])))
-    done = sum(outcome.ok for outcome in outcomes)
-    if settings.seeds is not None:
-        hashes = len({outcome.hash for outcome in outcomes})
-        counts = {"runs": len(seeds), "done": done, "hashes": hashes}
-        _say(json.dumps({"ok": done == len(seeds)} | counts))
-    else:
-        _say(json.dumps(asdict(outcomes[0])) if settings.json else outcomes[0].sentence())
-    return 0 if done == len(seeds) else 1
+            report(settings, place)
+    done, hashes = sum(o.ok for o in outcomes), len({o.hash for o in outcomes})
+    ok = done == len(seeds)
+    _say(json.dumps({"ok": ok, "runs": len(seeds), "done": done, "hashes": hashes}))
+    return 0 if ok else 1
 
 
-def _seeds(settings: Settings) -> list[int]:
-    if settings.seeds is not None:
-        if settings.record_trace is not None:
-            raise ConfigError("record_trace: one run is recorded, not those of several seeds")
-        return seeds_of(settings.seeds)
-    if not 0 <= settings.seed <= SEED_MOST:
-        raise ConfigError(f"seed: {settings.seed}, allowed are 0 to {SEED_MOST}")
-    return [settings.seed]
+@contextmanager
+def _saying_where(folder: Path) -> Iterator[None]:
+    """Let an interrupt say where the log is."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        log = folder / LOG_NAME
+        where = f"the log {log} is complete up to here" if log.exists() else "there is no log"
+        raise KeyboardInterrupt(where) from None
 
 
 def report(settings: Settings, folder: Path) -> None:

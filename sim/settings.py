@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
+from brain.errors import ConfigError
+from hardware.console import SEED_MOST
 from sim.conditions import Conditions
 from sim.plant import PlantChange
 from sim.scene import Models
+
+BESIDE_REPLAY = ("replay", "json", "seat", "out", "report")
+"""Settings that a replay heeds, or that only say where a run would be shown or written."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,29 @@ class Settings:
     def plays_alone(self) -> bool:
         """Whether nobody is needed at the window to operate the cell."""
         return self.demo or self.trace is not None
+
+    def check(self) -> None:
+        """Refuse what does not go together: nothing that was asked for is left out in silence.
+
+        Raises:
+            ConfigError: names the setting and why.
+        """
+        if self.replay is not None:
+            usual = Settings()
+            names = [f.name for f in fields(self) if f.name not in BESIDE_REPLAY]
+            said = [name for name in names if getattr(self, name) != getattr(usual, name)]
+            if said:
+                what = ", ".join(said)
+                raise ConfigError(f"replay: a log is run as it was; {what} cannot go with it")
+        if not 0 <= self.seed <= SEED_MOST:
+            raise ConfigError(f"seed: {self.seed}, allowed are 0 to {SEED_MOST}")
+        if self.seeds is not None and self.record_trace is not None:
+            raise ConfigError("record_trace: one run is recorded, not those of several seeds")
+        if self.seeds is not None and self.seat == "window":
+            raise ConfigError("seeds: a window shows one run; give --seat none or --seed")
+        if self.change.missing is None and self.change.missing_at_s != 0.0:
+            at_s = self.change.missing_at_s
+            raise ConfigError(f"change.missing_at_s: {at_s}, but change.missing names no part")
 
     def conditions(self) -> Conditions:
         """Return what is not as it should be in the run."""

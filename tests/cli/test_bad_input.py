@@ -16,6 +16,13 @@ from tests.cli.door import EXAMPLES, SCENE, brief_hand, door, log_of, run, store
 Change = Callable[[dict[str, Any]], Any]
 
 
+@pytest.fixture(autouse=True)
+def no_display(monkeypatch):
+    """Nothing here opens a window."""
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+
+
 def refusal(out: Path, *args: str | Path) -> str:
     said = run(out, *args)
     assert said.status == 2, said
@@ -63,6 +70,10 @@ SCENES: dict[str, tuple[Change, tuple[str, ...]]] = {
     "an arm that starts in collision": (
         lambda s: item(s, "riser")["shapes"][0].update(size_m=[0.16, 0.16, 0.9]),
         ("arms.z1: starts in collision", "riser", "mm are needed"),
+    ),
+    "a grip that no gripper has": (
+        lambda s: step(s).update(force_n=1e9),
+        ("tasks.pick_place.steps.0.force_n: 1e+09 N", "z1", "allows"),
     ),
     "a target out of reach": (
         lambda s: step(s).update(place_m=[2.0, 0.26, 0.7705]),
@@ -138,6 +149,10 @@ def test_a_folder_for_a_scene(tmp_path):
         (("--change.delay-ms", "-8"), ("change.delay_ms: -8", "0 to")),
         (("--change.missing", "nobody"), ("'nobody'", "orange_cube")),
         (("--seeds", "1-2", "--record-trace", "a.jsonl"), ("record_trace", "one run")),
+        (("--change.missing-at-s", "3"), ("change.missing_at_s: 3.0", "change.missing")),
+        (("--models", "menagerie"), ("models: menagerie", "window")),
+        (("--seeds", "1-2", "--seat", "window"), ("seeds", "window", "--seat none")),
+        (("--seat", "window"), ("seat: window", "DISPLAY", "--seat none")),
     ],
     ids=" ".join,
 )
@@ -294,3 +309,24 @@ def test_a_recording_over_a_file(tmp_path):
     before = path.read_bytes()
     assert "File exists" in refusal(tmp_path, "--record-trace", path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("args", "needle"),
+    [
+        (("--scene", "two_arms"), "scene"),
+        (("--seed", "4"), "seed"),
+        (("--demo", "--fault", "arm.die"), "demo, fault"),
+    ],
+)
+def test_a_setting_beside_a_log_that_has_its_own(args, needle, log):
+    found = door("--replay", log, *args).error()
+    assert found == f"error: replay: a log is run as it was; {needle} cannot go with it"
+
+
+def test_a_refusal_leaves_no_folder_and_is_a_json_object_where_one_was_asked_for(tmp_path):
+    said = run(tmp_path, "--json", "--task", "dance")
+    assert said.status == 2, said
+    assert said.json() == {"ok": False, "error": said.err.removeprefix("error: ").strip()}
+    assert run(tmp_path, "--fault", "leg.drop=5%").status == 2
+    assert list(tmp_path.iterdir()) == []

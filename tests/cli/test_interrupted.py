@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from brain.types import NS_PER_S
 from hardware.clock import WallClock, wait_for
 from hardware.log import LogReader
@@ -71,9 +73,30 @@ def test_an_interrupted_run_ends_with_status_130_and_a_whole_log(tmp_path):
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert out == ""
-    assert err == "interrupted; the log is complete up to here\n"
-    reader = LogReader(log_of(tmp_path))
+    log = log_of(tmp_path)
+    assert err == f"interrupted; the log {log} is complete up to here\n"
+    reader = LogReader(log)
     ticks = list(reader.ticks())
     print(f"{len(ticks)} ticks up to {ticks[-1]['t_ns'] * 1e-9} s")
     assert not reader.truncated
     assert ticks[-1]["t_ns"] > NS_PER_S
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.3, 0.6, 0.9])
+def test_an_interrupt_at_any_time_is_status_130_without_a_trace_of_calls(after_s, tmp_path):
+    args = ["--seat", "none", "--scene", "z1_bench", "--no-report", "--out", str(tmp_path)]
+    process = subprocess.Popen(
+        [sys.executable, "run_sim.py", *args],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    due_ns = WallClock().now_ns() + round(after_s * NS_PER_S)
+    WallClock().wait_until_ns(due_ns)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert "Traceback" not in err
+    assert out == ""
