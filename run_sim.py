@@ -48,6 +48,7 @@ def main(argv: list[str] | None = None) -> int:
     """Do what the command line says and return the exit status."""
     settings = tyro.cli(Settings, args=argv, prog="run_sim.py")
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         settings.check()
         if settings.replay is not None:
             return run_replay(settings, settings.replay)
@@ -127,5 +128,4 @@ def open_window(
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

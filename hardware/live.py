@@ -9,7 +9,6 @@ seat are processes of their own.
 from __future__ import annotations
 
 import gc
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -25,6 +24,7 @@ from hardware.journal import StreamJournal
 from hardware.link import CellLink
 from hardware.process import Main, Station
 from hardware.receive import Heard
+from hardware.record import fault_json
 from hardware.remote import DeviceSpecs, SlotNames, remote_devices
 from hardware.scene import cell_model, parse_resolved, start_q_rad, world_of
 from hardware.spine import Spine, TickRecord
@@ -215,8 +215,7 @@ class Loop:
         fault, self._fault = self._fault, self._spine.fault
         if self._fault is None or self._journal is None or repr(fault) == repr(self._fault):
             return
-        trace = "".join(traceback.format_exception(self._fault))
-        self._journal.event(FAULT, t_ns, {"error": repr(self._fault), "trace": trace})
+        self._journal.event(FAULT, t_ns, fault_json(self._fault))
 
 
 def _not_after(heard: Heard, t_ns: int) -> Heard:

@@ -36,6 +36,7 @@ _HEAD_NAME, _HEAD_CRC = "forearm", "crc32"
 _MAGIC = b"\x89MCAP0\r\n"
 _FLUSH_NS = NS_PER_S
 _RECORD = struct.Struct("<BQ")
+_FOOTER_END = struct.Struct("<I8s")
 _MESSAGE_MAX = 16 * 1024 * 1024
 _CHUNK_SIZE = 8 * 1024 * 1024  # a chunk ends with the message that goes over this
 _RECORD_MAX = _CHUNK_SIZE + _MESSAGE_MAX + 1024 * 1024  # what a reader will hold, packed or not
@@ -273,6 +274,8 @@ class LogReader:
                     said = DataEnd.read(ReadDataStream(BytesIO(body))).data_section_crc
                     if said not in (crc, 0):  # 0: written without one, by another program
                         raise LogError("CRC of the whole file does not match")
+                    if not self.truncated:
+                        _check_rest(file.read(_RECORD_MAX))
                     return
                 crc = zlib.crc32(body, zlib.crc32(head, crc))
                 if opcode == Opcode.CHUNK:
@@ -290,6 +293,14 @@ _DAMAGE = (
     struct.error,
     zstandard.ZstdError,
 )
+
+
+def _check_rest(rest: bytes) -> None:
+    """Check what follows the data: index and footer, under a CRC of their own."""
+    ours = zlib.crc32(rest[: -_FOOTER_END.size])
+    said, magic = _FOOTER_END.unpack(rest[-_FOOTER_END.size :])
+    if magic != _MAGIC or said not in (ours, 0):
+        raise LogError("CRC of the index does not match")
 
 
 def _check_head(texts: dict[str, str]) -> dict[str, Any]:

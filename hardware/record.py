@@ -10,6 +10,7 @@ replay can name the first tick that differs.
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -162,6 +163,11 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "limit": answer.limit,
         "arm": answer.arm,
     }
+
+
+def fault_json(error: Exception) -> dict[str, str]:
+    """Return an exception of the cycle as plain data, with the place where it came from."""
+    return {"error": repr(error), "trace": "".join(traceback.format_exception(error))}
 
 
 def operator_json(sample: OperatorInput) -> dict[str, Any]:

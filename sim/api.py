@@ -170,5 +170,7 @@ class ScriptedCell:
                 self._meter(record)
                 if self._log is not None:
                     self._log(record)
+            elif self._log is not None and self.cell.spine.fault is not None:
+                self._log.fault(self._t_ns, self.cell.spine.fault)
             self._t_ns += self.cell.brief.cell.tick_ns
             self.cell.plant.world.step_to(self._t_ns)

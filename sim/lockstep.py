@@ -68,6 +68,7 @@ class Lockstep:
         self._seat = seat
         self._offered = ""
         self.observers: list[Callable[[TickRecord], None]] = []
+        self.fault_observers: list[Callable[[int, Exception], None]] = []
 
     def run(self, finished: Callable[[], bool], limit_ns: int, wall: Clock | None = None) -> None:
         """Run until `finished` says so or simulated time is up.
@@ -93,8 +94,8 @@ class Lockstep:
             self.pace.ticks += 1
             if record is not None:
                 self._tell(record)
-            elif self.pace.ticks % STATUS_TICKS == 0:
-                self._link.send_status(fault_status(spine, t_ns, self.pace))
+            else:
+                self._tell_fault(t_ns)
             t_ns += tick_ns
             self.plant.world.step_to(t_ns)
             if wall is not None:
@@ -103,6 +104,13 @@ class Lockstep:
                     ahead_ns += behind_ns
                 wall.wait_until_ns(t_ns + ahead_ns)
         spine.stop(t_ns)
+
+    def _tell_fault(self, t_ns: int) -> None:
+        assert self.spine.fault is not None
+        for observer in self.fault_observers:
+            observer(t_ns, self.spine.fault)
+        if self.pace.ticks % STATUS_TICKS == 0:
+            self._link.send_status(fault_status(self.spine, t_ns, self.pace))
 
     def _tell(self, record: TickRecord) -> None:
         for observer in self.observers:

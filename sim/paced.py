@@ -101,6 +101,7 @@ def paced_main(station: Station, asked: PacedRun) -> None:
         about = head(resolved, "lockstep", asked.task, asdict(conditions))
         with RunLog(asked.folder / LOG_NAME, about, cell.plant, meter) as log:
             run.observers += [meter, log]
+            run.fault_observers.append(log.fault)
             run.run(lambda: seat.done is not None or station.stopping(), LIMIT_NS, WallClock())
             outcome = meter.outcome(bool(seat.done), seat.why)
             log.result(outcome)

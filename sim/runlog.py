@@ -13,8 +13,9 @@ from typing import Any, Self
 
 from brain.errors import ConfigError
 from brain.rehearsal import Finished, Rehearsal
+from hardware.live import FAULT
 from hardware.log import LogWriter
-from hardware.record import rehearsal_json, tick_json
+from hardware.record import fault_json, rehearsal_json, tick_json
 from hardware.replay import REFUSED, REHEARSAL
 from hardware.scene import ResolvedScene
 from hardware.spine import TickRecord
@@ -86,6 +87,7 @@ class RunLog:
         self._plant = plant
         self._meter = meter
         self._ticks = 0
+        self._fault = ""
 
     def __call__(self, record: TickRecord) -> None:
         """Write one tick."""
@@ -96,6 +98,12 @@ class RunLog:
         if self._ticks % TRUTH_TICKS == 0:
             self._write_truth(t_ns)
         self._ticks += 1
+
+    def fault(self, t_ns: int, error: Exception) -> None:
+        """Write why a tick failed, which is not in the log; the same reason once."""
+        if repr(error) != self._fault:
+            self._fault = repr(error)
+            self._writer.event(FAULT, t_ns, fault_json(error))
 
     def _write_answer(self, t_ns: int, answer: Finished) -> None:
         result = answer.result

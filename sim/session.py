@@ -72,6 +72,7 @@ def run_lockstep(
     about = head(resolved, "lockstep", task, asdict(conditions))
     with RunLog(folder / LOG_NAME, about, cell.plant, meter) as log:
         run.observers += [meter, log] if watch is None else [meter, log, watch]
+        run.fault_observers.append(log.fault)
         run.run(lambda: seat.done is not None, LIMIT_NS)
         outcome = meter.outcome(bool(seat.done), seat.why)
         log.result(outcome)

@@ -82,7 +82,7 @@ def test_an_interrupted_run_ends_with_status_130_and_a_whole_log(tmp_path):
     assert ticks[-1]["t_ns"] > NS_PER_S
 
 
-@pytest.mark.parametrize("after_s", [0.05, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize("after_s", [0.05, 0.3, 0.6, 0.9, 1.2])
 def test_an_interrupt_at_any_time_is_status_130_without_a_trace_of_calls(after_s, tmp_path):
     args = ["--seat", "none", "--scene", "z1_bench", "--no-report", "--out", str(tmp_path)]
     process = subprocess.Popen(

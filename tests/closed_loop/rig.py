@@ -118,6 +118,7 @@ def play(
             about = head(text, "lockstep", task, asdict(conditions))
             log = stack.enter_context(RunLog(folder / LOG_NAME, about, cell.plant, meter))
             run.observers.append(log)
+            run.fault_observers.append(log.fault)
         run.run(lambda: seat.done is not None, LIMIT_NS)
     outcome = meter.outcome(bool(seat.done), seat.reason)
     return Run(cell=cell, seat=seat, records=records, outcome=outcome)

@@ -10,6 +10,7 @@ import pytest
 
 from brain.errors import LogError
 from brain.types import Mode
+from hardware.live import FAULT
 from hardware.log import LogReader, LogWriter
 from sim.plant import PlantChange
 from sim.runlog import LOG_NAME
@@ -78,6 +79,8 @@ def test_a_log_with_a_fault_in_it_runs_again_to_the_same_hash(tmp_path):
     run = play("z1_bench", script, folder=tmp_path, faults=("arm.die@2.8s-2.9s",))
     assert Mode.FAULT in {record.state.mode.mode for record in run.records}, run.story()
     assert replay(tmp_path / LOG_NAME) == (None, run.outcome.hash)
+    (fault,) = LogReader(tmp_path / LOG_NAME).events(FAULT)
+    assert (fault.t_ns, "z1/arm: does not answer" in fault.data["error"]) == (2_800_000_000, True)
 
 
 def test_one_changed_joint_value_is_named(made, tmp_path):

@@ -196,6 +196,15 @@ def test_one_flipped_bit_is_found_or_changes_nothing(
     assert orjson.dumps(found) == orjson.dumps(read_all(stored(folder, good)))
 
 
+def test_one_flipped_bit_behind_the_data_is_found(tmp_path: Path, good: bytes):
+    behind = good.rindex(b"forearm/tick")  # in the index that repeats the schemas
+    for place in range(behind, len(good) - 8, 7):
+        bad = bytearray(good)
+        bad[place] ^= 1
+        with pytest.raises(LogError, match="index"):
+            read_all(stored(tmp_path, bytes(bad)))
+
+
 def test_damage_is_reported_with_the_last_good_tick(tmp_path: Path, good: bytes):
     bad = bytearray(good)
     bad[len(good) * 2 // 3] ^= 1  # in the second chunk of three
