@@ -10,7 +10,6 @@ import signal
 if __name__ == "__main__":  # until there is something to say, Ctrl-C simply ends it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -34,7 +33,7 @@ from sim.live import start_live
 from sim.outcome import Outcome
 from sim.paced import Paced
 from sim.runlog import LOG_NAME
-from sim.runs import Ways, report, run, run_replay
+from sim.runs import Ways, report, run, say_failed
 from sim.scene import SceneModel, build_model
 from sim.session import run_lockstep
 from sim.settings import Settings
@@ -49,23 +48,13 @@ def main(argv: list[str] | None = None) -> int:
     settings = tyro.cli(Settings, args=argv, prog="run_sim.py")
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        settings.check()
-        if settings.replay is not None:
-            return run_replay(settings, settings.replay)
         return run(settings, Ways(headless=run_headless, watched=run_watched, live=run_live))
     except ForearmError as error:
         say_failed(settings, f"error: {error}")
         return 2 if isinstance(error, (ConfigError, LogError)) else 3
     except KeyboardInterrupt as end:
-        say_failed(settings, f"interrupted; {end}" if str(end) else "interrupted")
+        say_failed(settings, "; ".join(["interrupted", *map(str, end.args)]))
         return 130
-
-
-def say_failed(settings: Settings, sentence: str) -> None:
-    """Say on standard error why there is no outcome; as JSON as well where that was asked for."""
-    print(sentence, file=sys.stderr)
-    if settings.json:
-        print(json.dumps({"ok": False, "error": sentence.removeprefix("error: ")}))
 
 
 def run_headless(settings: Settings, resolved: ResolvedScene, folder: Path) -> Outcome:

@@ -48,7 +48,12 @@ def arm_plots(
 
 def _clearance(run: Run, limits: LimitProfile | None) -> Plot:
     lines = [
-        _line(run, f"{track.name}, the brain's lower bound", 1e3 * track.clearance_m, colour)
+        _line(
+            run,
+            f"{track.name}, by the brain (padded, without its own links)",
+            1e3 * track.clearance_m,
+            colour,
+        )
         for track, colour in zip(run.arms, cycle(COLOURS), strict=False)
     ]
     truth = Line(
@@ -57,7 +62,7 @@ def _clearance(run: Run, limits: LimitProfile | None) -> Plot:
         t_s=run.truth.t_s,
         y=1e3 * run.truth.clearance_m,
     )
-    bounds = [Bound(label="called near below", value=1e3 * NEAR_M)]
+    bounds = [Bound(label="true: called near below", value=1e3 * NEAR_M)]
     if limits is not None:
         bounds.append(Bound(label="hold below", value=1e3 * limits.clearance_stop_m))
     return Plot(

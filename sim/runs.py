@@ -36,11 +36,15 @@ class Ways:
 
 
 def run(settings: Settings, ways: Ways) -> int:
-    """Run one seed or several; return the exit status, 0 when all tasks were done.
+    """Run one seed or several, or a log again; return the exit status, 0 when all went well.
 
     Raises:
+        ConfigError, LogError: a setting, scene, trace or log that cannot be.
         KeyboardInterrupt: Ctrl-C; its text says where the log is.
     """
+    settings.check()
+    if settings.replay is not None:
+        return _replay(settings, settings.replay)
     scene = load_scene(settings.scene)
     if settings.task not in scene.tasks:
         known = ", ".join(scene.tasks) or "none"
@@ -107,7 +111,7 @@ def report(settings: Settings, folder: Path) -> None:
     sys.stderr.write(f"{folder}/\n")
 
 
-def run_replay(settings: Settings, path: Path) -> int:
+def _replay(settings: Settings, path: Path) -> int:
     """Run a log again; return the exit status, 1 when it differs."""
     difference, run_hash = replay(path)
     if settings.json:
@@ -117,6 +121,13 @@ def run_replay(settings: Settings, path: Path) -> int:
         same = f"identical, hash {run_hash[:16]}"
         _say(same if difference is None else difference.sentence())
     return 0 if difference is None else 1
+
+
+def say_failed(settings: Settings, sentence: str) -> None:
+    """Say on standard error why there is no outcome; as JSON as well where that was asked for."""
+    sys.stderr.write(sentence + "\n")
+    if settings.json:
+        _say(json.dumps({"ok": False, "error": sentence.removeprefix("error: ")}))
 
 
 def _say(line: str) -> None:

@@ -15,13 +15,17 @@ from hardware.seat_link import Connection
 
 
 class Act(StrEnum):
-    """The acts, by the words on their buttons."""
+    """The acts, by the words on their buttons.
 
-    CLUTCH = "Dead-man: hold"
+    To rehearse is to plan and to try in physics on the twin; what comes of it is shown as a
+    preview, and may be committed.
+    """
+
+    CLUTCH = "Dead-man (hold)"
     GRIPPER = "Gripper"
-    PREVIEW_TASK = "Preview task"
-    PREVIEW_HERE = "Preview here"
-    HOME = "Preview home"
+    REHEARSE_TASK = "Rehearse task"
+    REHEARSE_HERE = "Rehearse here"
+    REHEARSE_HOME = "Rehearse home"
     COMMIT = "Commit"
     CANCEL = "Cancel"
     ACKNOWLEDGE = "Acknowledge"
@@ -32,26 +36,52 @@ class Act(StrEnum):
 KEYS: dict[Act, str] = {
     Act.CLUTCH: "SPACE",
     Act.GRIPPER: "G",
-    Act.PREVIEW_TASK: "P",
-    Act.PREVIEW_HERE: "V",
-    Act.HOME: "H",
+    Act.REHEARSE_TASK: "R",
+    Act.REHEARSE_HERE: "V",
+    Act.REHEARSE_HOME: "H",
     Act.COMMIT: "C",
     Act.CANCEL: "ESC",
     Act.ACKNOWLEDGE: "K",
     Act.DISARM: "D",
     Act.STOP: "X",
 }
+ENTER = "ENTER"
+"""Held after `Act.COMMIT`, it commits."""
 
-MEANING: dict[Mode, str] = {
-    Mode.DISARMED: "arms are braked; hold SPACE to arm",
+DOES: dict[Mode, str] = {
+    Mode.DISARMED: "arms are braked",
     Mode.HOLD: "arms hold still under power",
-    Mode.TELEOP: "the arm follows the gizmo while SPACE is held",
+    Mode.TELEOP: "an arm is driven by hand",
     Mode.REHEARSING: "planning, and rehearsing on the twin",
     Mode.PREVIEW: "a rehearsal to look at; nothing moves",
-    Mode.COMMIT: "the arm does what was rehearsed while SPACE is held",
-    Mode.STOPPED: "stopped; acknowledge, release, hold SPACE again",
-    Mode.FAULT: "something broke; acknowledge, release, hold SPACE again",
+    Mode.COMMIT: "the arm does what was rehearsed",
+    Mode.STOPPED: "stopped; arms are braked",
+    Mode.FAULT: "something broke; arms are braked",
 }
+"""What the cell does in a mode, whoever drives."""
+
+_DEAD_MAN, _AGAIN = KEYS[Act.CLUTCH], f"acknowledge ({KEYS[Act.ACKNOWLEDGE]}), then arm again"
+NEXT: dict[Mode, str] = {
+    Mode.DISARMED: f"press {_DEAD_MAN} to arm",
+    Mode.HOLD: f"rehearse, or hold {_DEAD_MAN} to drive",
+    Mode.TELEOP: f"drag the gizmo; let go of {_DEAD_MAN} and it holds",
+    Mode.REHEARSING: f"{KEYS[Act.CANCEL]} cancels",
+    Mode.PREVIEW: f"to commit: hold {_DEAD_MAN}, press {KEYS[Act.COMMIT]}, hold {ENTER}",
+    Mode.COMMIT: f"let go of {_DEAD_MAN} and it holds",
+    Mode.STOPPED: _AGAIN,
+    Mode.FAULT: _AGAIN,
+}
+"""What the person who drives may do then."""
+
+
+def meaning(mode: Mode, onlooking: bool) -> str:
+    """Say what a mode is, and what the person may do in it; an onlooker may only stop."""
+    then = NEXT[mode]
+    if onlooking and mode in (Mode.STOPPED, Mode.FAULT):
+        then = "you drive when the script has ended"
+    elif onlooking:
+        then = f"a script drives, {KEYS[Act.STOP]} stops it"
+    return f"{DOES[mode]}; {then}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,22 +132,25 @@ def why_not(act: Act, now: Situation) -> str:
         return ""  # the gizmo goes back to the tool
     if event not in TABLE[now.mode]:
         return _wrong_mode(event, now.mode)
-    if act is Act.PREVIEW_TASK and now.task is None:
+    if act is Act.REHEARSE_TASK and now.task is None:
         return "this scene has no task"
-    if act is Act.PREVIEW_HERE and not now.dragged:
+    if act is Act.REHEARSE_HERE and not now.dragged:
         return "drag the gizmo at the tool to where it should go"
-    if act is Act.PREVIEW_HERE and not now.in_reach:
+    if act is Act.REHEARSE_HERE and not now.in_reach:
         return "the arm does not reach there"
     return ""
 
 
+NEEDS_DEAD_MAN = f"hold the dead-man ({KEYS[Act.CLUTCH]}) while committing"
+
+
 def _commit(now: Situation) -> str:
     if now.mode is not Mode.PREVIEW:
-        return "preview something first"
+        return "rehearse something first"
     if now.verdict in ("contact", "unseen"):
         return f"the rehearsal's verdict is {now.verdict}"
     if not now.pressed:
-        return "hold the dead-man (SPACE) while committing"
+        return NEEDS_DEAD_MAN
     return ""
 
 

@@ -25,7 +25,7 @@ from hardware.api import Clock
 from hardware.seat_link import Connection, SeatLink
 from hardware.status import ArmStatus, Status
 from vr import style
-from vr.acts import Act, CommitHold, Situation, why_not
+from vr.acts import KEYS, Act, CommitHold, Situation, why_not
 from vr.camera_view import OrbitView, Rect
 from vr.cell_view import GIZMO_MODES, CellView, default_view
 from vr.gizmo import joints_for, was_dragged
@@ -48,16 +48,12 @@ IDLE_AFTER_NS, IDLE_FRAME_NS = NS_PER_S, 100 * NS_PER_MS
 PICTURE_NS = 100 * NS_PER_MS
 """Camera pictures are looked at ten times a second."""
 TROUBLE_NS = 8 * NS_PER_S
-KEYS: dict[int, Act] = {
-    glfw.KEY_G: Act.GRIPPER,
-    glfw.KEY_P: Act.PREVIEW_TASK,
-    glfw.KEY_V: Act.PREVIEW_HERE,
-    glfw.KEY_H: Act.HOME,
-    glfw.KEY_C: Act.COMMIT,
-    glfw.KEY_ESCAPE: Act.CANCEL,
-    glfw.KEY_K: Act.ACKNOWLEDGE,
-    glfw.KEY_D: Act.DISARM,
+PRESSED: dict[int, Act] = {
+    glfw.KEY_ESCAPE if KEYS[act] == "ESC" else ord(KEYS[act]): act
+    for act in Act
+    if act not in (Act.CLUTCH, Act.STOP)  # one is held, the other does not wait for a frame
 }
+"""By GLFW's number of the key, which is a letter's own."""
 
 
 class DesktopSeat:
@@ -251,8 +247,8 @@ class DesktopSeat:
         for key in keys:
             if key == glfw.KEY_ESCAPE and self._help:
                 self._help = False
-            elif key in KEYS:
-                acts.append(KEYS[key])
+            elif key in PRESSED:
+                acts.append(PRESSED[key])
             else:
                 self._other_key(key, now)
         for act in acts:
@@ -283,7 +279,7 @@ class DesktopSeat:
             arm = self.arm_status()
             T = None if arm is None else arm.T_world_tool
             tool = np.array(self.looking.home.look_at_m) if T is None else T[:3, 3]
-            self.looking.preset(key - glfw.KEY_0, tool)
+            self.looking.preset(1 + key - glfw.KEY_1, tool)
 
     def _choose(self, arm: str) -> None:
         if arm != self.arm:
@@ -293,12 +289,12 @@ class DesktopSeat:
     def _act(self, act: Act) -> None:
         operator, arm = self.operator, self._cell_arm()
         operator.trouble = ""
-        if act is Act.PREVIEW_TASK:
+        if act is Act.REHEARSE_TASK:
             operator.act("rehearse", Goal(kind="task", task=self.task))
-        elif act is Act.PREVIEW_HERE and self.gizmo.T_world_target is not None:
+        elif act is Act.REHEARSE_HERE and self.gizmo.T_world_target is not None:
             T_base_tool = invert(np.array(arm.T_world_base)) @ self.gizmo.T_world_target
             operator.act("rehearse", Goal(kind="pose", arm=arm.name, T_base_tool=T_base_tool))
-        elif act is Act.HOME:
+        elif act is Act.REHEARSE_HOME:
             operator.act("rehearse", Goal(kind="home", arm=arm.name))
         elif act is Act.COMMIT:
             self._commit.prime(self._clock.now_ns())
@@ -401,7 +397,7 @@ class DesktopSeat:
         with ui.area("side", parts.side, scroll=True):
             draw_acts(ui, now, pressed)
             draw_readings(ui, self.cell, now)
-        draw_timeline(ui, parts.timeline, self.timeline, now.status, self._cell_arm())
+        draw_timeline(ui, parts.timeline, self.timeline, now, self._cell_arm())
         if self._pictures is not None:
             now_ns = self._clock.now_ns()
             if now_ns - self._seen[0] > PICTURE_NS:
@@ -410,9 +406,9 @@ class DesktopSeat:
         if self.operator.connection is not Connection.CONNECTED:
             draw_veil(ui, parts.view)
         if self._help:
-            self._help = draw_help(ui, parts.view)
+            self._help = draw_help(ui, parts.view, now.situation)
         else:
-            draw_legend(ui, parts.view, self.looking.has_ways)
+            draw_legend(ui, parts.view, self.looking.has_ways, now.situation)
         self._pressed = pressed
 
     def _moment(self) -> Moment:

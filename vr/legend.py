@@ -4,36 +4,54 @@ from __future__ import annotations
 
 from imgui_bundle import imgui
 
+from brain.types import NS_PER_S, Mode
+from hardware.seat_link import Connection
 from vr import style
-from vr.acts import KEYS, MEANING, Act
+from vr.acts import ENTER, HOLD_NS, KEYS, Act, Situation, meaning
 from vr.camera_view import Rect
+from vr.cell_view import GIZMO_MODES
 from vr.overlay import ENVELOPE_M, SCALE, TUBE, clearance_colour, line_radius_m
 from vr.style import MODE_COLOUR, u32
+from vr.timeline import CLEARANCES
 from vr.widgets import Ui
 
-LEGEND_PX = (300.0, 132.0)
-OTHERS = (
-    ("L", "gizmo along the tool's axes or the world's"),
-    ("TAB", "the other arm"),
-    ("1  2  3  4", "overview, side, from above, at the tool"),
-    ("Left drag", "turn the view; right: shift it; wheel: nearer or farther"),
-    ("Double click", "look at that point"),
-    ("Gizmo drag", "in HOLD: where to preview; with SPACE held: drives the arm"),
-)
-HELD = {
-    Act.CLUTCH: "to arm, to drive, to commit; let go and the arm holds",
-    Act.GRIPPER: "open or close while driving",
-    Act.COMMIT: "then hold ENTER or the button 0.7 s, with SPACE",
-    Act.CANCEL: "the rehearsal, or the gizmo back to the tool",
-    Act.STOP: "at any time, also when only looking on",
+LEGEND_PX = (312.0, 132.0)
+USE = {
+    Act.CLUTCH: "press to arm, hold to drive or to commit; let go and the arm holds",
+    Act.GRIPPER: "open or close it while driving",
+    Act.REHEARSE_TASK: "the one chosen above the button",
+    Act.REHEARSE_HERE: "to where the gizmo was dragged",
+    Act.REHEARSE_HOME: "to the arm's home pose",
+    Act.COMMIT: "what the preview shows; then hold ENTER",
+    Act.CANCEL: "rehearsal or commit; gizmo back to tool",
+    Act.ACKNOWLEDGE: "a stop or a fault that you have read",
+    Act.DISARM: "brake the arms",
+    Act.STOP: "brake at once, whoever drives",
 }
+KEY_TABLE: tuple[tuple[str, str], ...] = (
+    *((KEYS[act], f"{act}: {USE[act]}") for act in Act),
+    (ENTER, f"Held {HOLD_NS / NS_PER_S:.1f} s after {KEYS[Act.COMMIT]}, dead-man held: commits"),
+    ("L", "Gizmo along the tool's axes, or the world's"),
+    ("TAB", "The other arm"),
+    ("1 2 3 4", "View: overview, from the side, from above, at the tool"),
+    ("F1", "This page"),
+)
+MOUSE_TABLE: tuple[tuple[str, str], ...] = (
+    ("Left drag", "Turn the view"),
+    ("Right drag", "Shift the view"),
+    ("Wheel", "Nearer or farther"),
+    ("Double click", "Look at that point"),
+    ("Gizmo drag", "HOLD: where to rehearse to; TELEOP: drives the arm"),
+)
 
 
-def draw_legend(ui: Ui, view: Rect, has_preview: bool) -> None:
-    """Draw the scale of clearance and what is solid and what is not, in the picture's corner."""
+def draw_legend(ui: Ui, view: Rect, has_way: bool, now: Situation) -> None:
+    """Draw what is solid and what is not, and the scale of clearance, in the picture's corner."""
+    with_gizmo = now.mode in GIZMO_MODES and not now.onlooking
+    hint = hint_words(now)
     width, height = (ui.px(v) for v in LEGEND_PX)
-    if not has_preview:
-        height = ui.px(64.0)
+    if not has_way:
+        height = ui.px(64.0 if hint else 40.0)
     margin = ui.px(12.0)
     rect = Rect(
         x=view.x + margin, y=view.y + view.height - height - margin, width=width, height=height
@@ -42,14 +60,23 @@ def draw_legend(ui: Ui, view: Rect, has_preview: bool) -> None:
     with ui.area("legend", rect, alpha=0.82):
         _swatch(ui, style.INK, 0.9, "solid: measured")
         imgui.same_line(ui.px(156.0))
-        _swatch(ui, style.ACCENT, 0.6, "ghost: rehearsed")
-        if has_preview:
+        _swatch(ui, style.ACCENT, 0.6, "ghost: at the gizmo" if with_gizmo else "ghost: rehearsed")
+        if has_way:
             _swatch(ui, TUBE, 0.35, f"tube: {100.0 * ENVELOPE_M:.0f} cm round the way")
-            ui.text("Way of the tool: clearance in mm", style.DIM, size_px=style.SMALL_PX)
+            ui.text("Tool's way: the brain's clearance, mm", style.DIM, size_px=style.SMALL_PX)
             _scale(ui, width - ui.px(28.0))
-        else:
-            ui.text("Drag the gizmo to preview a pose", style.DIM, size_px=style.SMALL_PX)
+        elif hint:
+            ui.text(hint, style.DIM, size_px=style.SMALL_PX)
     imgui.pop_style_var()
+
+
+def hint_words(now: Situation) -> str:
+    """Say what the gizmo is for where the person may drag it; empty where not."""
+    if now.onlooking or now.connection is not Connection.CONNECTED:
+        return ""
+    if now.mode is Mode.HOLD:
+        return f"Drag the gizmo, then rehearse there ({KEYS[Act.REHEARSE_HERE]})"
+    return "Drag the gizmo: the arm follows" if now.mode is Mode.TELEOP else ""
 
 
 def draw_veil(ui: Ui, view: Rect) -> None:
@@ -102,7 +129,7 @@ def _scale(ui: Ui, width: float) -> None:
     imgui.dummy((width, ui.px(34.0)))
 
 
-def draw_help(ui: Ui, view: Rect) -> bool:
+def draw_help(ui: Ui, view: Rect, now: Situation) -> bool:
     """Draw the page of help; false when it was closed."""
     margin = ui.px(20.0)
     rect = Rect(
@@ -113,20 +140,27 @@ def draw_help(ui: Ui, view: Rect) -> bool:
     )
     imgui.push_style_var(imgui.StyleVar_.window_rounding, ui.px(10.0))
     with ui.area("help", rect, alpha=0.97, scroll=True):
-        ui.text("Keys, mouse and colours", bold=True, size_px=style.HEAD_PX)
+        ui.text("Keys, mouse, modes and figures", bold=True, size_px=style.HEAD_PX)
         imgui.same_line(rect.width - ui.px(120.0))
         closed = ui.button("Close", "F1", "", ui.px(104.0), height_px=32.0)[0]
-        left = imgui.get_content_region_avail().x * 0.56
+        if now.onlooking:
+            words = f"A script drives now: until it has ended, only {KEYS[Act.STOP]} and the views"
+            ui.text(f"{style.EYE}  {words} do something.", style.ACCENT)
+        left = imgui.get_content_region_avail().x * 0.5
         with ui.card("keys", "", left):
-            for act in Act:
-                _row(ui, KEYS[act], act if act not in HELD else f"{act}: {HELD[act]}")
-            for key, meaning in OTHERS:
-                _row(ui, key, meaning)
+            for key, use in (*KEY_TABLE, *MOUSE_TABLE):
+                _row(ui, key, use)
         imgui.same_line()
         with ui.card("modes", ""):
-            for mode, meaning in MEANING.items():
+            for mode in Mode:
+                start = imgui.get_cursor_pos_x()
                 ui.chip(mode.upper(), MODE_COLOUR[mode], style.SMALL_PX)
-                ui.text(meaning, style.DIM, size_px=style.SMALL_PX, wrap=True)
+                imgui.same_line(start + ui.px(122.0))
+                words = meaning(mode, onlooking=False)
+                ui.text(words, style.DIM, size_px=style.SMALL_PX, wrap=True)
+            ui.text("CLEARANCE", style.INK, bold=True, size_px=style.SMALL_PX)
+            for name, words in CLEARANCES:
+                ui.text(f"{name}: {words}", style.DIM, size_px=style.SMALL_PX, wrap=True)
     imgui.pop_style_var()
     return not closed
 

@@ -10,7 +10,7 @@ from brain.types import Mode
 from hardware.seat_link import Connection
 from hardware.status import Status
 from vr import style
-from vr.acts import KEYS, MEANING, Act, Situation, why_not
+from vr.acts import ENTER, KEYS, NEEDS_DEAD_MAN, Act, Situation, meaning, why_not
 from vr.camera_view import Rect
 from vr.widgets import Ui
 
@@ -75,7 +75,7 @@ def draw_top(ui: Ui, rect: Rect, now: Moment, pressed: Pressed) -> None:
         if note:
             ui.text(fitting(f"{style.WARNING}  {_sentence(note)}", room), style.MOVES)
         elif mode is not None:
-            ui.text(fitting(MEANING[mode], room), style.DIM)
+            ui.text(fitting(meaning(mode, situation.onlooking), room), style.DIM)
         imgui.set_cursor_pos((rect.width - stop_width - ui.px(104.0), ui.px(13.0)))
         if ui.button("Help", "F1", "", ui.px(90.0), height_px=46.0)[0]:
             pressed.help = True
@@ -120,8 +120,8 @@ def draw_acts(ui: Ui, now: Moment, pressed: Pressed) -> None:
         gap = imgui.get_style().item_spacing.x
         half = 0.5 * (full - gap)
         if situation.onlooking:
-            ui.text(f"{style.EYE}  A script drives this cell.", style.ACCENT)
-            ui.text("You look on, and can stop it.", style.DIM)
+            words = f"A script drives; you can stop it ({KEYS[Act.STOP]})."
+            ui.text(f"{style.EYE}  {words}", style.ACCENT)
         if len(now.arms) > 1:
             _arm_choice(ui, now, half, pressed)
         _, pressed.clutch_held = _act(
@@ -129,10 +129,10 @@ def draw_acts(ui: Ui, now: Moment, pressed: Pressed) -> None:
         )
         if now.tasks:
             _task_choice(ui, now, full, pressed)
-        _press(ui, Act.PREVIEW_TASK, now, half, pressed, colour=style.ACCENT)
+        _press(ui, Act.REHEARSE_TASK, now, half, pressed, colour=style.ACCENT)
         imgui.same_line()
-        _press(ui, Act.PREVIEW_HERE, now, half, pressed, colour=style.ACCENT)
-        _press(ui, Act.HOME, now, half, pressed, colour=style.ACCENT)
+        _press(ui, Act.REHEARSE_HERE, now, half, pressed, colour=style.ACCENT)
+        _press(ui, Act.REHEARSE_HOME, now, half, pressed, colour=style.ACCENT)
         imgui.same_line()
         _press(ui, Act.CANCEL, now, half, pressed)
         _commit(ui, now, full, pressed)
@@ -172,11 +172,7 @@ def _press(
 def _commit(ui: Ui, now: Moment, width: float, pressed: Pressed) -> None:
     """Draw the commit's two steps on one button: press, then hold."""
     why = why_not(Act.COMMIT, now.situation)
-    title, key = str(Act.COMMIT), KEYS[Act.COMMIT]
-    if now.primed:
-        title, key = "Hold to commit", "ENTER"
-    elif why and now.situation.mode is Mode.PREVIEW and not now.situation.pressed:
-        title = "Commit: hold SPACE as well"
+    title, key = commit_words(why, now.primed)
     clicked, held = ui.button(
         title,
         key,
@@ -193,9 +189,19 @@ def _commit(ui: Ui, now: Moment, width: float, pressed: Pressed) -> None:
         pressed.acts.append(Act.COMMIT)
 
 
+def commit_words(why: str, primed: bool) -> tuple[str, str]:
+    """Return title and key of the commit's button, which stands for what is to be done next."""
+    if primed:
+        return "Hold to commit", ENTER
+    title = str(Act.COMMIT)
+    if why == NEEDS_DEAD_MAN:
+        title = f"{title}: hold {KEYS[Act.CLUTCH]} as well"
+    return title, KEYS[Act.COMMIT]
+
+
 def _arm_choice(ui: Ui, now: Moment, half: float, pressed: Pressed) -> None:
     driving = now.situation.mode is Mode.TELEOP
-    why = "let go of the dead-man first" if driving else ""
+    why = "not while an arm is driven" if driving else ""
     for i, arm in enumerate(now.arms):
         if i % 2:
             imgui.same_line()

@@ -111,7 +111,7 @@ def draw_clearance(ui: Ui, now: ArmStatus) -> None:
     if now.clearance_m is None:
         ui.fact("Clearance", UNKNOWN)
         return
-    against = "" if now.clearance_against is None else f"   {now.clearance_against}"
+    against = "" if now.clearance_against is None else f"   {against_words(now.clearance_against)}"
     ui.fact("Clearance", f"{1000.0 * now.clearance_m:.0f} mm{against}")
     right = imgui.get_item_rect_max().x
     x, y = right - imgui.get_item_rect_size().x - ui.px(22.0), imgui.get_item_rect_min().y
@@ -121,6 +121,12 @@ def draw_clearance(ui: Ui, now: ArmStatus) -> None:
         style.u32(clearance_colour(now.clearance_m)),
         ui.px(3.0),
     )
+
+
+def against_words(against: str) -> str:
+    """Say what an arm is near, as `brain.distance.Clearance` names it: perhaps its own sphere."""
+    own = against.removeprefix("self:")
+    return against if own == against else f"own {own}"
 
 
 def amount(value: float | None, factor: float, unit: str, digits: int) -> str:

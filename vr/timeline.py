@@ -10,16 +10,36 @@ from imgui_bundle import imgui, implot
 from brain.cell import CellArm
 from brain.geometry import Array
 from brain.types import Mode
-from hardware.status import Preview, Status
+from hardware.status import Preview, PreviewArm, Status
 from vr import style
+from vr.acts import KEYS, Act
 from vr.camera_view import Rect
 from vr.overlay import clearance_colour
+from vr.panel import Moment, fitting
 from vr.widgets import Ui
 
 CLEARANCE_TOP_MM = 200.0
 """The plot ends here: farther is free."""
-NEAR_MM = 20.0
-"""Below this a verdict says near (see `brain/rehearsal.py`)."""
+CLEARANCE_SHARE = 0.58
+"""Of the width for both plots: two figures stand over this one."""
+CLEARANCES = (
+    (
+        "Verdict",
+        "the narrowest place of the whole rehearsal, as physics measured it: all arms, and the "
+        "parts they hold, to everything they may not touch.",
+    ),
+    (
+        "Brain",
+        "at each moment, how far the arm, but for its shoulder, is at least from what is around "
+        "it. The brain pads it with spheres, so this may be less than the verdict; the speed "
+        "falls with it.",
+    ),
+    (
+        "Arm",
+        "in the panel: what the brain says of the arm now, its shoulder and own links included.",
+    ),
+)
+"""What the figures of clearance are, and why they differ."""
 
 
 class Timeline:
@@ -82,42 +102,64 @@ class Timeline:
         }
 
 
-def draw_timeline(ui: Ui, rect: Rect, line: Timeline, status: Status | None, arm: CellArm) -> None:
+def draw_timeline(ui: Ui, rect: Rect, line: Timeline, now: Moment, arm: CellArm) -> None:
     """Draw verdict, slider and plots into a rectangle."""
+    status = now.status
     with ui.area("timeline", rect):
         preview = line.preview
         if preview is None:
             ui.text("REHEARSAL", style.DIM, bold=True, size_px=style.SMALL_PX)
             busy = status is not None and status.mode is Mode.REHEARSING
             ui.text("Planning and rehearsing ..." if busy else "Nothing is rehearsed.", style.DIM)
-            ui.text(
-                "Preview a task (P), drag the gizmo and preview there (V), or preview home (H).",
-                style.FAINT,
-            )
+            ui.text(how_to_rehearse(now.situation.onlooking), style.FAINT, wrap=True)
             return
-        _verdict(ui, preview, status)
+        colour = VERDICT_COLOUR.get(str(preview.verdict.get("kind")), style.STOPPED)
+        ui.chip(str(preview.verdict.get("kind", "?")).upper(), colour, style.SMALL_PX)
+        imgui.same_line()
+        with ui.face(True):
+            words = fitting(verdict_words(preview), imgui.get_content_region_avail().x)
+        ui.text(words, bold=True)
         _slider(ui, line, status)
-        width = 0.5 * (imgui.get_content_region_avail().x - imgui.get_style().item_spacing.x)
+        width = imgui.get_content_region_avail().x - imgui.get_style().item_spacing.x
         height = imgui.get_content_region_avail().y
         shown = next((a for a in preview.arms if a.name == arm.name), preview.arms[0])
-        t_s = np.array(preview.t_ns, dtype=np.float64) * 1e-9
-        clearance = None if shown.clearance_m is None else np.array(1000.0 * shown.clearance_m)
-        _plot(ui, "Clearance  mm", t_s, clearance, line, (width, height), CLEARANCE_TOP_MM)
+        _clearance(ui, shown, line, (CLEARANCE_SHARE * width, height), colour)
         imgui.same_line()
-        force_n = shown.force_n if arm.has_wrench else None
-        _plot(ui, "Force  N", t_s, force_n, line, (width, height), None)
+        _force(ui, shown, line, ((1.0 - CLEARANCE_SHARE) * width, height), arm.has_wrench)
 
 
-def _verdict(ui: Ui, preview: Preview, status: Status | None) -> None:
-    kind = str(preview.verdict.get("kind", ""))
-    sentence = (status.verdict if status is not None else None) or str(
-        preview.verdict.get("sentence", "")
+VERDICT_COLOUR = {"safe": style.STILL, "near": style.MOVES}
+
+
+def how_to_rehearse(onlooking: bool) -> str:
+    """Say how a rehearsal comes to be, where there is none."""
+    if onlooking:
+        return "A script drives; what it rehearses is shown here."
+    task, here, home = (KEYS[a] for a in (Act.REHEARSE_TASK, Act.REHEARSE_HERE, Act.REHEARSE_HOME))
+    return (
+        f"Rehearse a task ({task}), drag the gizmo and rehearse there ({here}), "
+        f"or rehearse home ({home})."
     )
-    colour = {"safe": style.STILL, "near": style.MOVES}.get(kind, style.STOPPED)
-    ui.chip(kind.upper() or "?", colour, style.SMALL_PX)
-    imgui.same_line()
-    _, _, words = sentence.partition(": ")
-    ui.text((words or sentence)[:1].upper() + (words or sentence)[1:], bold=True)
+
+
+def verdict_words(preview: Preview) -> str:
+    """Say the verdict behind its kind, and that the figure is of physics."""
+    kind, _, words = str(preview.verdict.get("sentence", "")).partition(": ")
+    return f"In physics: {words or kind}"
+
+
+def clearance_words(brain_m: float | None, preview: Preview) -> tuple[str, str]:
+    """Say the brain's clearance at one moment in m, and that of the verdict; they differ."""
+    brain, least = "brain: unknown", _least_mm(preview)
+    if brain_m is not None and math.isfinite(brain_m):
+        brain = f"brain: at least {1000.0 * brain_m:.0f}"
+    return brain, "" if least is None else f"verdict: {least:.0f}"
+
+
+def _least_mm(preview: Preview) -> float | None:
+    """Return the verdict's clearance, if it has one."""
+    least_m = preview.verdict.get("clearance_m")
+    return 1000.0 * least_m if isinstance(least_m, float | int) else None
 
 
 def _slider(ui: Ui, line: Timeline, status: Status | None) -> None:
@@ -142,31 +184,67 @@ def _slider(ui: Ui, line: Timeline, status: Status | None) -> None:
         line.t_s, line.playing = min(max(t_s, 0.0), line.duration_s), False
 
 
+def _clearance(
+    ui: Ui, arm: PreviewArm, line: Timeline, size: tuple[float, float], verdict: style.Rgb
+) -> None:
+    """Draw the brain's clearance along the rehearsal, and the verdict's as a level line."""
+    assert line.preview is not None
+    values = None if arm.clearance_m is None else 1000.0 * arm.clearance_m
+    now_m = None if arm.clearance_m is None else float(arm.clearance_m[line.row()])
+    brain, least = clearance_words(now_m, line.preview)
+    imgui.begin_group()
+    left = imgui.get_cursor_pos_x()
+    ui.text("Clearance mm", style.DIM, size_px=style.SMALL_PX)
+    for words, colour in ((brain, clearance_colour(now_m)), (least, verdict)):
+        imgui.same_line()
+        with ui.face(True, style.SMALL_PX):
+            fits = imgui.calc_text_size(words).x <= left + size[0] - imgui.get_cursor_pos_x()
+        ui.text(
+            words if fits else "",
+            style.mix(colour, style.INK, 0.35),
+            bold=True,
+            size_px=style.SMALL_PX,
+        )
+    level = (_least_mm(line.preview), verdict)
+    _plot(ui, "clearance", values, line, size, CLEARANCE_TOP_MM, level)
+    imgui.end_group()
+    if imgui.is_item_hovered():
+        ui.tooltip("\n\n".join(f"{name}: {words}" for name, words in CLEARANCES[:2]))
+
+
+def _force(
+    ui: Ui, arm: PreviewArm, line: Timeline, size: tuple[float, float], has_wrench: bool
+) -> None:
+    """Draw the force that physics predicts at the wrist."""
+    values = arm.force_n if has_wrench else None
+    now_n = math.nan if values is None else float(values[line.row()])
+    now = "unknown" if math.isnan(now_n) else f"{now_n:.1f}"
+    imgui.begin_group()
+    ui.text("Wrist force N", style.DIM, size_px=style.SMALL_PX)
+    imgui.same_line()
+    ui.text(now, bold=True, size_px=style.SMALL_PX)
+    _plot(ui, "force", values, line, size, None, (None, style.INK))
+    imgui.end_group()
+
+
 def _plot(
     ui: Ui,
-    title: str,
-    t_s: Array,
+    name: str,
     values: Array | None,
     line: Timeline,
     size: tuple[float, float],
     top: float | None,
+    level: tuple[float | None, style.Rgb],
 ) -> None:
-    """Draw one figure over time, a line at the time that is shown, and its value there."""
-    known = values is not None and bool(np.any(np.isfinite(values)))
-    row = line.row()
-    value = math.nan if values is None else float(values[row])
-    now = "unknown" if math.isnan(value) else f"{value:.0f}" if top else f"{value:.1f}"
-    imgui.begin_group()
-    ui.text(f"{title}", style.DIM, size_px=style.SMALL_PX)
-    imgui.same_line()
-    colour = clearance_colour(value / 1000.0) if top and not math.isnan(value) else style.INK
-    ui.text(now, style.mix(colour, style.INK, 0.35), bold=True, size_px=style.SMALL_PX)
-    left = (size[0], size[1] - imgui.get_text_line_height_with_spacing())
+    """Draw one figure over time, a level line, and a line at the time that is shown."""
+    assert line.preview is not None
+    t_s = np.array(line.preview.t_ns, dtype=np.float64) * 1e-9
+    room = (size[0], size[1] - imgui.get_text_line_height_with_spacing())
     flags = implot.Flags_.canvas_only | implot.Flags_.no_inputs
     with ui.face(False, style.SMALL_PX):
-        if not known or not implot.begin_plot(f"##{title}", left, flags):
-            imgui.dummy(left)
-            imgui.end_group()
+        known = values is not None and bool(np.any(np.isfinite(values)))
+        if not known or not implot.begin_plot(f"##{name}", room, flags):
+            imgui.dummy(room)
             return
         assert values is not None
         ceiling = top if top is not None else max(float(np.nanmax(values)) * 1.15, 5.0)
@@ -175,14 +253,12 @@ def _plot(
         implot.setup_finish()
         spec = implot.Spec()
         spec.line_color, spec.line_weight = imgui.ImVec4(*style.ACCENT, 1.0), ui.px(2.0)
-        implot.plot_line("##v", np.array(t_s), np.minimum(values, ceiling), spec)
-        if top is not None:
-            near = implot.Spec()
-            near.line_color, near.line_weight = imgui.ImVec4(*style.MOVES, 0.8), ui.px(1.5)
-            ends = np.array([0.0, float(t_s[-1])])
-            implot.plot_line("##near", ends, np.full(2, NEAR_MM), near)
+        implot.plot_line("##v", t_s, np.minimum(values, ceiling), spec)
+        if level[0] is not None:
+            flat = implot.Spec()
+            flat.line_color, flat.line_weight = imgui.ImVec4(*level[1], 0.9), ui.px(1.5)
+            implot.plot_line("##level", np.array([0.0, t_s[-1]]), np.full(2, level[0]), flat)
         cursor = implot.Spec()
         cursor.line_color, cursor.line_weight = imgui.ImVec4(*style.INK, 0.9), ui.px(1.5)
         implot.plot_inf_lines("##now", np.array([line.t_s]), cursor)
         implot.end_plot()
-    imgui.end_group()

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,9 +7,23 @@ from hypothesis import strategies as st
 from brain.mode import TABLE, Event
 from brain.types import NS_PER_MS, Mode
 from hardware.seat_link import Connection
-from vr.acts import HOLD_NS, PRIMED_NS, Act, CommitHold, Situation, why_not
+from vr.acts import (
+    ENTER,
+    HOLD_NS,
+    KEYS,
+    NEXT,
+    PRIMED_NS,
+    Act,
+    CommitHold,
+    Situation,
+    meaning,
+    why_not,
+)
+from vr.legend import hint_words
+from vr.panel import commit_words
+from vr.timeline import how_to_rehearse
 
-REHEARSALS = (Act.PREVIEW_TASK, Act.PREVIEW_HERE, Act.HOME)
+REHEARSALS = (Act.REHEARSE_TASK, Act.REHEARSE_HERE, Act.REHEARSE_HOME)
 EVENTS = {Act.CANCEL: Event.CANCEL, Act.ACKNOWLEDGE: Event.ACKNOWLEDGE, Act.DISARM: Event.DISARM}
 MS = NS_PER_MS
 
@@ -28,7 +44,7 @@ def ready(mode: Mode, **changes) -> Situation:
 @pytest.mark.parametrize("act", [*REHEARSALS, *EVENTS])
 def test_an_act_is_offered_exactly_where_the_mode_table_has_it(act, mode):
     event = EVENTS.get(act, Event.REHEARSE)
-    dragged = act is Act.PREVIEW_HERE
+    dragged = act is Act.REHEARSE_HERE
     assert (why_not(act, ready(mode, dragged=dragged)) == "") == (event in TABLE[mode])
 
 
@@ -80,11 +96,11 @@ def test_nothing_but_stop_is_offered_to_a_seat_that_the_cell_does_not_hear(act, 
     [
         (Act.COMMIT, Mode.PREVIEW, {"pressed": False}, "dead-man"),
         (Act.COMMIT, Mode.PREVIEW, {"verdict": "contact"}, "contact"),
-        (Act.PREVIEW_HERE, Mode.HOLD, {"dragged": False}, "drag the gizmo"),
-        (Act.PREVIEW_HERE, Mode.HOLD, {"in_reach": False}, "not reach"),
-        (Act.PREVIEW_TASK, Mode.HOLD, {"task": None}, "no task"),
-        (Act.HOME, Mode.TELEOP, {}, "let go"),
-        (Act.HOME, Mode.DISARMED, {}, "arm first"),
+        (Act.REHEARSE_HERE, Mode.HOLD, {"dragged": False}, "drag the gizmo"),
+        (Act.REHEARSE_HERE, Mode.HOLD, {"in_reach": False}, "not reach"),
+        (Act.REHEARSE_TASK, Mode.HOLD, {"task": None}, "no task"),
+        (Act.REHEARSE_HOME, Mode.TELEOP, {}, "let go"),
+        (Act.REHEARSE_HOME, Mode.DISARMED, {}, "arm first"),
         (Act.CLUTCH, Mode.STOPPED, {}, "acknowledge"),
         (Act.GRIPPER, Mode.HOLD, {}, "driven by hand"),
         (Act.GRIPPER, Mode.TELEOP, {"has_gripper": False}, "no gripper"),
@@ -92,6 +108,57 @@ def test_nothing_but_stop_is_offered_to_a_seat_that_the_cell_does_not_hear(act, 
 )
 def test_what_is_grey_says_why(act, mode, change, words):
     assert words in why_not(act, ready(mode, **change))
+
+
+# ---------------------------------------------------------------- while a script drives
+
+
+def keys_in(words: str) -> set[str]:
+    """Find keys by their names: those of one letter only where they stand as a key would."""
+    plain = set(re.sub(r"[^A-Za-z0-9]", " ", words).split())
+    return plain & (set(KEYS.values()) | {ENTER})
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_while_a_script_drives_no_text_offers_another_key_than_stop(mode):
+    now = ready(mode, onlooking=True, pressed=False)
+    title, _ = commit_words(why_not(Act.COMMIT, now), primed=False)
+    texts = (meaning(mode, True), how_to_rehearse(True), hint_words(now), title)
+    print(texts)
+    assert set().union(*map(keys_in, texts)) <= {KEYS[Act.STOP]}
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_while_a_script_drives_the_text_of_every_mode_says_so(mode):
+    assert "script" in meaning(mode, True)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_once_the_script_has_ended_the_texts_are_those_of_the_person(mode):
+    words = meaning(mode, False)
+    assert "script" not in words
+    assert words.endswith(NEXT[mode])
+
+
+def test_a_commit_that_lacks_only_the_dead_man_says_so_on_its_button():
+    now = ready(Mode.PREVIEW, pressed=False)
+    assert "SPACE" in commit_words(why_not(Act.COMMIT, now), primed=False)[0]
+
+
+@pytest.mark.parametrize("change", [{"verdict": "contact"}, {"onlooking": True}, {"heard": False}])
+def test_a_commit_that_the_dead_man_would_not_help_does_not_ask_for_it(change):
+    now = ready(Mode.PREVIEW, pressed=False, **change)
+    assert "SPACE" not in commit_words(why_not(Act.COMMIT, now), primed=False)[0]
+
+
+# ---------------------------------------------------------------- the words
+
+
+def test_who_acts_rehearses_and_nobody_previews():
+    words = " ".join([*Act, *NEXT.values(), how_to_rehearse(False), hint_words(ready(Mode.HOLD))])
+    words += why_not(Act.COMMIT, ready(Mode.HOLD))
+    print(words)
+    assert "preview" not in words.lower()
 
 
 # ---------------------------------------------------------------- the hold of a commit

@@ -6,7 +6,7 @@ from brain.geometry import rpy_to_matrix
 from tests.vr.cells import arm_status, cell, model
 from vr.cell_view import default_view
 from vr.desktop import toggled
-from vr.readings import amount, pose_words, rpy_of
+from vr.readings import against_words, amount, pose_words, rpy_of
 from vr.style import MODE_COLOUR, u32
 from vr.window import Window
 
@@ -57,6 +57,11 @@ def test_the_tools_place_is_said_in_the_arms_base():
 @pytest.mark.parametrize("value", [None, float("nan")])
 def test_what_is_unknown_is_said_to_be(value):
     assert amount(value, 1.0, "N", 1) == "unknown"
+
+
+@pytest.mark.parametrize(("named", "said"), [("self:wrist_1", "own wrist_1"), ("bench", "bench")])
+def test_an_arm_that_is_near_itself_is_said_to_be(named, said):
+    assert against_words(named) == said
 
 
 def test_every_mode_has_a_colour():

@@ -6,7 +6,7 @@ import pytest
 from brain.types import Mode
 from hardware.status import Preview, PreviewArm
 from tests.vr.cells import status
-from vr.timeline import Timeline
+from vr.timeline import Timeline, clearance_words, verdict_words
 
 ROWS = 51
 DURATION_S = 1.0
@@ -73,3 +73,35 @@ def test_during_a_commit_the_line_follows_the_arm(line):
     line.update(line.preview, said(Mode.COMMIT, progress=0.4), 0.1)
     assert not line.playing
     assert line.t_s == pytest.approx(0.4 * DURATION_S)
+
+
+# ---------------------------------------------------------------- what the figures are
+
+NEAR = {
+    "kind": "near",
+    "sentence": "near: 18 mm between left_finger of ur5e and bench, 52 cm along",
+    "clearance_m": 0.018,
+}
+
+
+def judged() -> Preview:
+    return replace(preview(), verdict=NEAR)
+
+
+def test_a_verdict_says_that_physics_measured_it():
+    words = verdict_words(judged())
+    print(words)
+    assert words == "In physics: 18 mm between left_finger of ur5e and bench, 52 cm along"
+
+
+def test_the_brains_clearance_is_a_least_one_and_stands_beside_the_verdicts():
+    assert clearance_words(0.0089, judged()) == ("brain: at least 9", "verdict: 18")
+
+
+@pytest.mark.parametrize("clearance_m", [None, float("nan")])
+def test_a_clearance_that_the_brain_does_not_know_is_said_to_be_unknown(clearance_m):
+    assert clearance_words(clearance_m, judged())[0] == "brain: unknown"
+
+
+def test_a_verdict_without_a_figure_is_given_none():
+    assert clearance_words(0.01, preview())[1] == ""
