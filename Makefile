@@ -23,11 +23,14 @@ types: .venv/ready
 imports: .venv/ready
 	.venv/bin/lint-imports
 
+# What keeps the wall's time runs alone: beside other tests it would be late.
 unit: .venv/ready
-	$(PY) -m pytest -n 2 --dist loadfile -m "not long and not hardware"
+	$(PY) -m pytest -n 2 --dist loadfile -m "not long and not hardware and not realtime"
+	$(PY) -m pytest -m "realtime and not long"
 
 check-long: .venv/ready
-	HYPOTHESIS_PROFILE=default $(PY) -m pytest -n 2 --dist loadfile -m "not long and not hardware"
+	HYPOTHESIS_PROFILE=default $(PY) -m pytest -n 2 --dist loadfile \
+	  -m "not long and not hardware and not realtime"
 	$(PY) -m pytest -m "long"
 
 .venv/ready: pyproject.toml constraints.txt

@@ -55,12 +55,14 @@ from sim.world import SimWorld
 from tests.hardware.test_process import gone
 from vr.scripted import Script, ScriptedSeat, arm_up
 
+pytestmark = [pytest.mark.realtime]
+
 CLOCK = WallClock()
 SCENE, SEED = "bench_pick", 1
 MINUTE_NS = 60 * NS_PER_S
 SWING = (0.0, -0.6, -0.3, 0.0, 0.0, 0.0)
 """From the start up and back: far from everything, at 0.22 m/s for more than a second."""
-FAST_M_S, STILL_RAD_S = 0.2, 0.01
+FAST_M_S, STILL_RAD_S = 0.1, 0.01
 WATCHDOG_MS, SETTLE_MS = 50.0, 100.0
 """The watchdog of the UR5e in its description; what its servos may swing after the brake."""
 TRIES = 8

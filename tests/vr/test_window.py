@@ -13,7 +13,7 @@ from tests.vr.stage import PATIENCE_S, SCREEN, CellThread, Child, Screen, until
 from vr.layout import SIDE_PX, TOP_PX, layout
 from vr.style import MODE_COLOUR, STOPPED
 
-pytestmark = [pytest.mark.window]
+pytestmark = [pytest.mark.window, pytest.mark.realtime]
 
 
 COMPILES_S = 180.0
