@@ -9,10 +9,11 @@ import numpy as np
 
 from brain import playback
 from brain.cell import CellModel
-from brain.geometry import Array
+from brain.geometry import Array, is_rotation
 from brain.limits import LimitProfile
 from brain.mode import LIMP, Event, allows, apply
 from brain.rehearsal import Rehearsal, Request, Stored, find, start_mismatch
+from brain.sight import lost_sight
 from brain.state import BrainState, TickInputs
 from brain.swept import Swept, blocked, swept
 from brain.types import NS_PER_S, Goal, GripperState, Intent, Mode
@@ -119,6 +120,7 @@ def _rehearse(cell: CellModel, state: BrainState, seen: TickInputs, intent: Inte
     if state.playback is not None or any(m and np.any(m.dq_rad_s) for m in seen.memories):
         return state, "an arm has not come to rest", None
     reason = _bias_problem(cell, state) or _goal_problem(cell, intent.goal)
+    reason = reason or lost_sight(state, seen.t_ns)
     if reason is not None or intent.goal is None:
         return state, reason or "no goal was given", None
     request = Request(
@@ -162,11 +164,16 @@ def _goal_problem(cell: CellModel, goal: Goal | None) -> str | None:
         return f"goal: no arm {goal.arm!r} here"
     if goal.kind == "home":
         return None
+    if goal.kind not in ("pose", "joints"):
+        return f"goal: no kind {goal.kind!r}"
     dof = cell.arms[cell.arm_index(goal.arm)].model.dof
     pose = goal.kind == "pose"
     value, shape = (goal.T_base_tool, (4, 4)) if pose else (goal.q_rad, (dof,))
-    if value is None or value.shape != shape or not np.all(np.isfinite(value)):
+    is_array = isinstance(value, np.ndarray) and value.dtype == np.float64
+    if value is None or not is_array or value.shape != shape or not np.isfinite(value).all():
         return f"goal: the {goal.kind} is missing, of another shape than {shape} or not finite"
+    if pose and not (is_rotation(value) and value[3].tolist() == [0.0, 0.0, 0.0, 1.0]):
+        return "goal: the pose is not rigid"
     return None
 
 
@@ -181,6 +188,8 @@ def _commit(
     stored = find(state.store, intent.digest, seen.t_ns)
     if isinstance(stored, str):
         return state, stored, None
+    if (lost := lost_sight(state, seen.t_ns)) is not None:
+        return state, lost, None
     found = stored.rehearsal
     reason = _commit_problem(cell, limits, script_may_commit, state, seen, intent, found)
     if reason is not None or intent.nonce is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brain import mode
@@ -74,7 +75,8 @@ class BrainState:
     """Everything the brain remembers from tick to tick; tuples hold one entry per arm.
 
     `note` is what the operator should read besides the mode's reason. `pending` is the request that
-    is being rehearsed. `nonces` are the ones that commits have used.
+    is being rehearsed. `nonces` are the ones that commits have used. `sighted_ns` says when each
+    tracked object was last seen.
     """
 
     mode: ModeState
@@ -91,6 +93,7 @@ class BrainState:
     pending: Request | None
     operator: OperatorInput | None
     note: str
+    sighted_ns: Mapping[str, int]
 
 
 def initial(world: World, arms: int, t_ns: int) -> BrainState:
@@ -110,6 +113,7 @@ def initial(world: World, arms: int, t_ns: int) -> BrainState:
         pending=None,
         operator=None,
         note="",
+        sighted_ns={},
     )
 
 

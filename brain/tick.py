@@ -21,6 +21,7 @@ from brain.limits import LimitProfile
 from brain.mode import LIMP, MOVING, Event, apply, dead_man
 from brain.proximity import Proximity
 from brain.rehearsal import GripEvent
+from brain.sight import lost_sight
 from brain.state import BrainState, Playback, TickInputs, TickOutputs
 from brain.swept import blocked
 from brain.types import Action, Mode
@@ -123,7 +124,11 @@ def _believe(brain: Brain, state: BrainState, seen: TickInputs) -> BrainState:
     world = state.world
     changed: set[str] = set()
     held = {h.name for h in world.held}
+    sighted_ns = dict(state.sighted_ns)
     for item in seen.objects:
+        if not np.isfinite(item.T_world_object).all():  # as if nobody had seen it
+            continue
+        sighted_ns[item.name] = item.t_ns
         if item.name in held:  # it is where the hand is
             continue
         known = world.object(item.name).T_world_object
@@ -132,9 +137,12 @@ def _believe(brain: Brain, state: BrainState, seen: TickInputs) -> BrainState:
         if moved_m > MOVED_M or turned > MOVED_RAD:
             world = move_object(world, item.name, item.T_world_object)
             changed.add(item.name)
+    if seen.objects:
+        state = replace(state, world=world, sighted_ns=sighted_ns)
+    if state.mode.mode in MOVING and (lost := lost_sight(state, seen.t_ns)) is not None:
+        return replace(state, mode=apply(state.mode, Event.HOLD, lost, seen.t_ns))
     if not changed:
         return state
-    state = replace(state, world=world)
     play = state.playback
     if play is not None and play.swept is not None and state.mode.mode is Mode.COMMIT:
         found = blocked(

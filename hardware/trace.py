@@ -157,10 +157,16 @@ class TraceWriter:
     def close(self) -> None:
         """Finish the file; a trace that was not is refused as cut off."""
         self._write({"end": True})
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            raise ConfigError(f"record_trace: {self._file.name}: {error.strerror}") from None
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        try:
+            self._file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:
+            raise ConfigError(f"record_trace: {self._file.name}: {error.strerror}") from None
 
 
 def _check_head(head: _Head, cell: str, robots: Mapping[str, str]) -> None:

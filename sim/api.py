@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from brain.errors import ForearmError
+from brain.errors import ConfigError, ForearmError
 from brain.geometry import Array
 from brain.playback import DONE
 from brain.rehearsal import Rehearsal
@@ -50,9 +50,13 @@ def open_cell(
     `task` names the task by which the outcome is judged.
 
     Raises:
-        ConfigError: scene, seed or change cannot be.
+        ConfigError: scene, task, seed or change cannot be.
     """
-    resolved = resolve(load_scene(scene), seed)
+    loaded = load_scene(scene)
+    if task not in loaded.tasks:
+        known = ", ".join(loaded.tasks) or "none"
+        raise ConfigError(f"task: no {task!r} in {loaded.cell}; it has {known}")
+    resolved = resolve(loaded, seed)
     cell = build_cell(resolved, change=change)
     steps = cell.brief.tasks.get(task, ())
     meter = OutcomeMeter(cell.plant, steps, declared_contacts(resolved))
@@ -75,6 +79,7 @@ class ScriptedCell:
         self._ticks = 0
         self._acts = 0
         self._engaged = False
+        self._closed = False
         cell.spine.start(self._t_ns)
         self._step(ticks=10)
         self._engaged = True
@@ -102,9 +107,13 @@ class ScriptedCell:
             Refusal: there is no plan, or the rehearsal met something; says what.
         """
         wanted = Goal(kind="task", task=goal) if isinstance(goal, str) else goal
+        if not isinstance(wanted, Goal):
+            raise Refusal(f"goal: {goal!r} is neither a task's name nor a Goal")
         self._act("rehearse", goal=wanted)
+        if not self._is_in(Mode.REHEARSING):
+            raise Refusal(self.cell.spine.state.note or self.reason)
         self._while(Mode.REHEARSING)
-        if self.mode is not Mode.PREVIEW:
+        if not self._is_in(Mode.PREVIEW):
             raise Refusal(self.reason)
         return self.cell.spine.state.store[-1].rehearsal
 
@@ -126,7 +135,10 @@ class ScriptedCell:
         return outcome
 
     def close(self) -> None:
-        """Stop the arms and close the log."""
+        """Stop the arms and close the log; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         self.cell.spine.stop(self._t_ns)
         if self._log is not None:
             self._log.close()
@@ -144,6 +156,9 @@ class ScriptedCell:
         )
         self._step(intents=(intent,))
 
+    def _is_in(self, mode: Mode) -> bool:
+        return self.mode is mode
+
     def _while(self, mode: Mode) -> None:
         until_ns = self._t_ns + PATIENCE_NS
         while self.mode is mode and self._t_ns < until_ns:
@@ -151,6 +166,8 @@ class ScriptedCell:
 
     def _step(self, ticks: int = 1, intents: tuple[Intent, ...] = ()) -> None:
         """Go on by some ticks; intents are said in the first."""
+        if self._closed:
+            raise Refusal("the cell is closed")
         for _ in range(ticks):
             self._ticks += 1
             sample = OperatorInput(

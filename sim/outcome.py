@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ class OutcomeMeter:
         """Look at one tick."""
         self.hash = self._hash.add(record)
         for force_n in record.wanted.force_n:
-            if force_n is not None:
+            if force_n is not None and math.isfinite(force_n):
                 self.peak_force_n = max(force_n, self.peak_force_n or 0.0)
         if self._ticks % LOOK_TICKS == 0:
             held = {h.arm: h.name for h in record.state.world.held}

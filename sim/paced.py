@@ -102,11 +102,21 @@ def paced_main(station: Station, asked: PacedRun) -> None:
         with RunLog(asked.folder / LOG_NAME, about, cell.plant, meter) as log:
             run.observers += [meter, log]
             run.fault_observers.append(log.fault)
-            run.run(lambda: seat.done is not None or station.stopping(), LIMIT_NS, WallClock())
-            outcome = meter.outcome(bool(seat.done), seat.why)
-            log.result(outcome)
-            station.tell("meanwhile", outcome)
-            run.run(station.stopping, FOREVER_NS, WallClock())
+            told = False
+
+            def finished() -> bool:
+                """Tell what came of the script when it is over, and go on until asked to stop."""
+                nonlocal told
+                over = seat.done is not None or clock.now_ns() > LIMIT_NS or station.stopping()
+                if over and not told:
+                    told = True
+                    why = seat.why or cell.spine.state.mode.reason
+                    outcome = meter.outcome(bool(seat.done), why)
+                    log.result(outcome)
+                    station.tell("meanwhile", outcome)
+                return station.stopping()
+
+            run.run(finished, FOREVER_NS, WallClock())
     finally:
         worker.close()
         window.close()

@@ -74,7 +74,7 @@ def run_lockstep(
         run.observers += [meter, log] if watch is None else [meter, log, watch]
         run.fault_observers.append(log.fault)
         run.run(lambda: seat.done is not None, LIMIT_NS)
-        outcome = meter.outcome(bool(seat.done), seat.why)
+        outcome = meter.outcome(bool(seat.done), seat.why or cell.spine.state.mode.reason)
         log.result(outcome)
     return outcome
 

@@ -223,6 +223,9 @@ class Bench:
         self.grippers = [IdealGripper() if grippers else None for _ in cell.arms]
         self.wrenches = [IdealWrench() if wrenches else None for _ in cell.arms]
         self.tracker = IdealTracker()
+        self.tracker.poses |= {
+            o.name: o.T_world_object for o in (world.objects if world else ()) if o.role == "moving"
+        }
         self.spine = Spine(
             cell,
             limits,
