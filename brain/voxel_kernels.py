@@ -73,30 +73,28 @@ def key_of(x: int, y: int, z: int) -> int:
 
 
 @inline_kernel
-def _place(key: int, slots: int) -> int:
-    """Where the search for a key begins."""
-    return int(np.int64((np.uint64(key) * _GOLDEN) >> _SHIFT)) & (slots - 1)
+def _slot(a: MapArrays, key: int) -> int:
+    """The slot of the hash that a key is in, or the free one that it would go to."""
+    slots = len(a.key)
+    i = int(np.int64((np.uint64(key) * _GOLDEN) >> _SHIFT)) & (slots - 1)
+    while a.key[i] != _FREE and a.key[i] != key:
+        i = (i + 1) & (slots - 1)
+    return i
 
 
 @inline_kernel
 def find(a: MapArrays, key: int) -> int:
     """The number of a brick, -1 if there is none."""
-    i = _place(key, a.key.shape[0])
-    while a.key[i] != _FREE:
-        if a.key[i] == key:
-            return int(np.int64(a.number[i]))
-        i = (i + 1) & (a.key.shape[0] - 1)
-    return -1
+    i = _slot(a, key)
+    return -1 if a.key[i] == _FREE else int(np.int64(a.number[i]))
 
 
 @kernel
 def find_or_make(a: MapArrays, key: int) -> int:
     """The number of a brick, which is made if there is none; -1 if the memory is full."""
-    i = _place(key, a.key.shape[0])
-    while a.key[i] != _FREE:
-        if a.key[i] == key:
-            return int(np.int64(a.number[i]))
-        i = (i + 1) & (a.key.shape[0] - 1)
+    i = _slot(a, key)
+    if a.key[i] != _FREE:
+        return int(np.int64(a.number[i]))
     b = a.used[0]
     if b >= a.brick.shape[0]:
         return -1
@@ -123,9 +121,7 @@ def compact(a: MapArrays) -> None:
     a.used[0] = kept
     a.key[:] = _FREE
     for b in range(kept):
-        i = _place(a.brick[b], a.key.shape[0])
-        while a.key[i] != _FREE:
-            i = (i + 1) & (a.key.shape[0] - 1)
+        i = _slot(a, a.brick[b])
         a.key[i], a.number[i] = a.brick[b], b
 
 
@@ -315,6 +311,7 @@ def clear_box(a: MapArrays, edge_m: float, T_world_box: Array, size_m: Array) ->
     """Free the voxels in a box; count the occupied ones."""
     freed = 0
     for b in range(a.used[0]):
+        top = np.float32(0.0)
         for w in range(512):
             if a.occupancy[b, w] > 0.0:
                 x, y, z = _in_frame(T_world_box, _centre(a.brick[b], w, edge_m))
@@ -322,6 +319,8 @@ def clear_box(a: MapArrays, edge_m: float, T_world_box: Array, size_m: Array) ->
                 if inside and 2.0 * abs(z) <= size_m[2]:
                     freed += a.occupancy[b, w] >= OCCUPIED
                     a.occupancy[b, w] = np.float32(0.0)
+                top = max(top, a.occupancy[b, w])
+        a.top[b] = top
     return freed
 
 
@@ -332,12 +331,15 @@ def clear_cylinder(
     """Free the voxels in a cylinder about z; count the occupied ones."""
     freed = 0
     for b in range(a.used[0]):
+        top = np.float32(0.0)
         for w in range(512):
             if a.occupancy[b, w] > 0.0:
                 x, y, z = _in_frame(T_world_cylinder, _centre(a.brick[b], w, edge_m))
                 if x * x + y * y <= radius_m * radius_m and 2.0 * abs(z) <= length_m:
                     freed += a.occupancy[b, w] >= OCCUPIED
                     a.occupancy[b, w] = np.float32(0.0)
+                top = max(top, a.occupancy[b, w])
+        a.top[b] = top
     return freed
 
 

@@ -1,8 +1,8 @@
 """Where depth cameras see something: voxels in bricks of 8 x 8 x 8, found by a hash of exact keys.
 
 A voxel that a frame hits comes to 0.8 + 0.2 of what it was; one that the frame sees through keeps
-0.2 of it. Over 0.5 it is occupied: one frame makes it so, one frame undoes it. Nothing is allocated
-for a frame. When the memory is full, bricks in which nothing is left are given up; if that does not
+0.2 of it. Over 0.5 it is occupied: one frame makes it so, one frame undoes it. No array is made for
+a frame. When the memory is full, bricks in which nothing is left are given up; if that does not
 help, new places are refused and counted, and nothing that is known is lost: whoever asks must then
 treat the map as incomplete (`VoxelMap.refused`).
 
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from brain.geometry import Array, frozen, is_rotation
 from brain.types import NS_PER_S
 from brain.voxel_kernels import (
-    FAINT,
     OCCUPIED,
     Ints,
     MapArrays,
@@ -264,15 +263,3 @@ class VoxelMap:
         if most_m > FAR_MAX_M:
             return f"{name}: depth of {most_m:g} m, at most {FAR_MAX_M:g}: is it in mm?"
         return None
-
-
-__all__ = [
-    "EDGES_M",
-    "FAINT",
-    "OCCUPIED",
-    "DepthImage",
-    "Limits",
-    "MapSnapshot",
-    "Seen",
-    "VoxelMap",
-]

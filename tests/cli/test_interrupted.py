@@ -26,11 +26,10 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@contextmanager
-def running(out: Path) -> Iterator[subprocess.Popen[str]]:
-    """A demonstration that has come as far as its second second."""
+def start(out: Path) -> subprocess.Popen[str]:
+    """Begin a demonstration."""
     args = ["--seat", "none", "--scene", "z1_bench", "--no-report", "--out", str(out)]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "run_sim.py", *args],
         cwd=ROOT,
         stdout=subprocess.PIPE,
@@ -38,6 +37,12 @@ def running(out: Path) -> Iterator[subprocess.Popen[str]]:
         text=True,
         preexec_fn=heed_interrupts,
     )
+
+
+@contextmanager
+def running(out: Path) -> Iterator[subprocess.Popen[str]]:
+    """A demonstration that has come as far as its second second."""
+    process = start(out)
 
     def wrote() -> bool:
         sizes = [path.stat().st_size for path in out.glob("*/run.mcap")]
@@ -84,15 +89,7 @@ def test_an_interrupted_run_ends_with_status_130_and_a_whole_log(tmp_path):
 
 @pytest.mark.parametrize("after_s", [0.05, 0.3, 0.6, 0.9, 1.2])
 def test_an_interrupt_at_any_time_is_status_130_without_a_trace_of_calls(after_s, tmp_path):
-    args = ["--seat", "none", "--scene", "z1_bench", "--no-report", "--out", str(tmp_path)]
-    process = subprocess.Popen(
-        [sys.executable, "run_sim.py", *args],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    )
+    process = start(tmp_path)
     due_ns = WallClock().now_ns() + round(after_s * NS_PER_S)
     WallClock().wait_until_ns(due_ns)
     process.send_signal(signal.SIGINT)
