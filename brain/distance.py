@@ -16,6 +16,7 @@ import numpy as np
 from brain.body import Body, BodyArrays, Work, pose, work
 from brain.geometry import Array, frozen
 from brain.jit import inline_kernel, lean_kernel
+from brain.record import Record
 from brain.robot import IntArray
 from brain.shapes import bounding_radius, point_distance, point_normal
 from brain.world import ShapeArrays, World
@@ -273,8 +274,7 @@ def surroundings_along(
 # ---------------------------------------------------------------- the answer as a value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Clearance:
+class Clearance(Record):
     """The nearest place: which sphere of which link, against what, where, and the way out.
 
     `against` is an object's name, `self:<sphere>` or `<arm>:<sphere>`. `point_m` (3,) lies on the

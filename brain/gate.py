@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from brain.cell import CellArm, CellModel
 from brain.geometry import Array, largest, outside_box
@@ -20,6 +19,7 @@ from brain.kinematics import tool_pose, tool_travel
 from brain.limits import LimitProfile, joint_speed
 from brain.mode import LIMP, MOVING
 from brain.motion import Motion, at_rest, brake, farther_out, fastest, step_to
+from brain.record import Record
 from brain.types import Action, Answer, ArmCommand, ArmState, Mode
 
 ROUNDING = 1.0 + 1e-6
@@ -32,8 +32,7 @@ Near = tuple[float, float]
 """Signed distance in m of an arm to all it must not touch, and to what is around without itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GateView:
+class GateView(Record):
     """All that the gate looks at in one tick, apart from its memory; tuples hold one entry per arm.
 
     `wishes` are joints (n,), or None to come to rest and stay. `force_n` is the norm of the tared
@@ -52,8 +51,7 @@ class GateView:
     near: Callable[[int, Array], Near]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Passed:
+class Passed(Record):
     """The gate's result for one arm, with its distances as in `GateView` where it was sent."""
 
     answer: Answer

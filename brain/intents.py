@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from brain.cell import CellModel
 from brain.geometry import Array, is_rotation
 from brain.limits import LimitProfile
 from brain.mode import LIMP, Event, allows, apply
+from brain.record import replace
 from brain.rehearsal import Rehearsal, Request, Stored, find, start_mismatch
 from brain.sight import lost_sight
 from brain.state import BrainState, TickInputs

@@ -7,9 +7,9 @@ release, engage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from brain.record import Record
 from brain.types import Mode
 
 
@@ -74,8 +74,7 @@ LIMP = frozenset({Mode.DISARMED, Mode.STOPPED, Mode.FAULT})
 """Modes in which devices are told to stop and hold by themselves."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModeState:
+class ModeState(Record, eq=True):
     """The mode, why it was entered, since when.
 
     `released` is whether the dead-man has been seen up since then.

@@ -5,16 +5,14 @@ To a target, or to rest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from brain.geometry import Array, frozen, largest
 from brain.jit import kernel
+from brain.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Motion:
+class Motion(Record):
     """Joints (n,) of one tick with speed and acceleration as differences to the ticks before."""
 
     q_rad: Array

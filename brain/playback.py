@@ -6,12 +6,12 @@ And watching for departures.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from brain.geometry import Array, frozen, largest
 from brain.limits import LimitProfile
+from brain.record import replace
 from brain.rehearsal import Prediction, Stream
 from brain.state import Departure, Playback
 from brain.swept import Swept

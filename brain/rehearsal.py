@@ -18,6 +18,7 @@ from brain.cell import CellModel
 from brain.digest import Digest
 from brain.geometry import Array, rotation_angle
 from brain.kinematics import tool_pose
+from brain.record import Record
 from brain.swept import Swept
 from brain.types import NS_PER_S, Goal
 from brain.world import Held, World
@@ -137,8 +138,7 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Request:
+class Request(Record):
     """What the worker is asked for: plan to a goal from here and rehearse it.
 
     Per arm: joints as commanded and as measured (n,), opening to start from.
@@ -153,8 +153,7 @@ class Request:
     opening_m: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Finished:
+class Finished(Record):
     """The worker's answer to the request of that number.
 
     `swept` is the space that a rehearsal sweeps, worked out where there is time for it.
@@ -205,8 +204,7 @@ def sealed(rehearsal: Rehearsal) -> Rehearsal:
     return replace(rehearsal, digest=digest_of(rehearsal))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stored:
+class Stored(Record):
     """A rehearsal kept at the cell, the world it was made for, and whether it was used.
 
     `swept` as in `Finished`; where it is None a commit works it out itself.

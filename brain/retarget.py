@@ -8,11 +8,10 @@ a rotation).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from brain.geometry import Array, is_rotation, matrix_to_rotvec, rotation_angle, rotvec_to_matrix
+from brain.record import Record
 from brain.types import NS_PER_MS, OperatorInput
 
 JUMP_M = 0.10
@@ -28,8 +27,7 @@ BETA = 30.0
 SPEED_CUTOFF_HZ = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Hand:
+class Hand(Record):
     """The filtered hand: position, rotation, their speeds, and the last accepted raw sample."""
 
     t_ns: int
@@ -41,8 +39,7 @@ class Hand:
     raw_rotation: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Clutch:
+class Clutch(Record):
     """Hand and tool at the moment of engaging; `scale` applies to positions only."""
 
     position_m: Array

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from brain import mode
 from brain.geometry import Array
 from brain.mode import ModeState
 from brain.motion import Motion
+from brain.record import Record
 from brain.rehearsal import Finished, Prediction, Request, Stored, Stream
 from brain.retarget import Clutch, Hand
 from brain.swept import Swept
@@ -24,8 +24,7 @@ from brain.types import (
 from brain.world import World
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Teleop:
+class Teleop(Record):
     """Driving one arm.
 
     The clutch, the filtered hand, where the tool is led to, and the joints for that.
@@ -41,8 +40,7 @@ class Teleop:
     q_goal_rad: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class Departure(Record, eq=True):
     """The largest differences so far between prediction and measurement in a commit."""
 
     joint_rad: float = 0.0
@@ -50,8 +48,7 @@ class Departure:
     opening_m: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Playback:
+class Playback(Record):
     """A stream being played: `phase` in rows, `rate` 1 or falling to 0, `offset_rad` fading out.
 
     `prediction` and `swept` are None while the twin rehearses: there is nothing yet to compare
@@ -70,8 +67,7 @@ class Playback:
     departure: Departure
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BrainState:
+class BrainState(Record):
     """Everything the brain remembers from tick to tick; tuples hold one entry per arm.
 
     `note` is what the operator should read besides the mode's reason. `pending` is the request that
@@ -117,8 +113,7 @@ def initial(world: World, arms: int, t_ns: int) -> BrainState:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TickInputs:
+class TickInputs(Record):
     """What one tick sees; tuples hold one entry per arm.
 
     `memories`, `answers` and `clearance_m` are the gate's of the tick before.
@@ -138,8 +133,7 @@ class TickInputs:
     clearance_m: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TickOutputs:
+class TickOutputs(Record):
     """What one tick wants; tuples hold one entry per arm.
 
     `opening_m` None: leave the gripper alone. `force_n` is the norm of the tared wrist force, None

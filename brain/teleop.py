@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from brain.kinematics import tool_pose
 from brain.limits import LimitProfile, follow, joint_speed, soft_range
 from brain.mode import Event, apply
 from brain.motion import Motion
+from brain.record import replace
 from brain.retarget import Hand
 from brain.servo import track, workspace
 from brain.state import BrainState, Teleop, TickInputs

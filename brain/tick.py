@@ -7,7 +7,6 @@ all it wants.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,6 +19,7 @@ from brain.kinematics import tool_travel
 from brain.limits import LimitProfile
 from brain.mode import LIMP, MOVING, Event, apply, dead_man
 from brain.proximity import Proximity
+from brain.record import replace
 from brain.rehearsal import GripEvent
 from brain.sight import lost_sight
 from brain.state import BrainState, Playback, TickInputs, TickOutputs

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brain.geometry import Array
+from brain.record import Record
 
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
@@ -37,8 +38,7 @@ class Mode(StrEnum):
 # ---------------------------------------------------------------- what devices report
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ArmState:
+class ArmState(Record):
     """Measured joints of one arm; `tau_nm` None where the arm cannot tell.
 
     `stopped` is true while the device holds by itself (a stop command or its watchdog) and ignores
@@ -53,8 +53,7 @@ class ArmState:
     stopped: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GripperState:
+class GripperState(Record):
     """Measured opening between the fingers; None where the gripper cannot tell."""
 
     t_ns: int
@@ -64,8 +63,7 @@ class GripperState:
     force_n: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Wrench:
+class Wrench(Record):
     """Raw force (3,) and torque (3,) of environment and tool weight, in the sensor frame."""
 
     t_ns: int
@@ -74,8 +72,7 @@ class Wrench:
     torque_nm: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CameraFrame:
+class CameraFrame(Record):
     """Colour (h, w, 3) uint8, depth (h, w) float32 in m along the optical axis, NaN unknown.
 
     `t_ns` is the capture time, not the arrival. `K_px` (3, 3) belongs to both images (depth aligned
@@ -89,8 +86,7 @@ class CameraFrame:
     K_px: Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ObjectPose:
+class ObjectPose(Record):
     """Where a tracker last saw a named object of the scene."""
 
     t_ns: int
@@ -102,8 +98,7 @@ class ObjectPose:
 # ---------------------------------------------------------------- what devices are told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ArmCommand:
+class ArmCommand(Record):
     """Joint target for one tick, or a stop (`q_rad` None): the device brakes by itself."""
 
     t_ns: int
@@ -113,8 +108,7 @@ class ArmCommand:
     stop: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GripperCommand:
+class GripperCommand(Record):
     """Wanted opening between the fingers, with the force and speed to use."""
 
     t_ns: int
@@ -130,8 +124,7 @@ class GripperCommand:
 Source = Literal["script", "trace", "window", "headset"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OperatorInput:
+class OperatorInput(Record):
     """One sample of the operator's hand, the same from every seat.
 
     `T_seat_hand` (4, 4) is None unless tracked. `engaged` is clutch and dead-man in one: squeeze,
@@ -167,8 +160,7 @@ class Goal:
 IntentKind = Literal["rehearse", "commit", "cancel", "acknowledge", "arm", "disarm"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Intent:
+class Intent(Record):
     """A deliberate act of the operator; a commit carries only a digest and a nonce."""
 
     t_ns: int
@@ -192,8 +184,7 @@ class Action(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Record, eq=True):
     """The gate's verdict on one arm: the rule that decided, the value it saw, its limit."""
 
     action: Action

@@ -69,8 +69,8 @@ def _pose_or_none(value: Any) -> Array | None:
 
 
 def _answer(value: Any) -> Answer:
-    if not isinstance(value, dict) or set(value) != set(Answer.__dataclass_fields__):
-        raise ValueError(f"must have {', '.join(Answer.__dataclass_fields__)}")
+    if not isinstance(value, dict) or set(value) != set(Answer.__struct_fields__):
+        raise ValueError(f"must have {', '.join(Answer.__struct_fields__)}")
     for key in ("rule", "arm"):
         if not isinstance(value[key], str) or len(value[key]) > NAME_MAX:
             raise ValueError(f"{key}: must be at most {NAME_MAX} characters")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from brain.errors import LinkError
 from brain.limits import profile
+from brain.record import replace
 from hardware.api import Clock
 from hardware.clock import SimClock, WallClock
 from hardware.journal import StreamJournal

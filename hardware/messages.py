@@ -13,10 +13,12 @@ from typing import Annotated, Any
 
 import numpy as np
 import orjson
+from msgspec.structs import asdict
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from brain.errors import LinkError
 from brain.geometry import Array, frozen
+from brain.record import Record
 from brain.types import Goal, GoalKind, Intent, IntentKind, Source
 from hardware.fields import (
     JOINTS_MAX,
@@ -210,7 +212,9 @@ def unpack_scene(message: Message) -> SceneText | LinkError:
 
 
 def _plain(value: Any) -> Any:
-    """Help orjson with arrays that are not contiguous."""
+    """Help orjson with records, and with arrays that are not contiguous."""
+    if isinstance(value, Record):
+        return asdict(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON")

@@ -10,10 +10,11 @@ again, comes back under a new session only. Stamps of the seat's clock are conve
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from brain.errors import LinkError
+from brain.record import Record, replace
 from brain.types import NS_PER_MS, NS_PER_S, Intent, OperatorInput
 from hardware.messages import unpack_intent
 from hardware.status import Echo, LinkCounts
@@ -98,8 +99,7 @@ class ClockOffset:
         return None if self._best is None else t_ns - self._best[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Heard:
+class Heard(Record):
     """What is new from the seat: the newest hand sample, intents in order, whether stop was hit."""
 
     operator: OperatorInput | None = None

@@ -15,8 +15,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from msgspec.structs import asdict
+
 from brain.errors import LogError
 from brain.geometry import Array, frozen
+from brain.record import Record
 from brain.rehearsal import (
     GripEvent,
     Prediction,
@@ -25,7 +28,7 @@ from brain.rehearsal import (
     Verdict,
     digest_of,
 )
-from brain.types import Answer, ArmState, Goal, GripperState, OperatorInput, Wrench
+from brain.types import Answer, Goal
 from brain.world import Held
 from hardware.log import json_bytes
 from hardware.messages import intent_json
@@ -127,7 +130,7 @@ def tick_json(record: TickRecord, run_hash: str) -> dict[str, Any]:
             "opening_m": state.departure.opening_m,
         },
         "arms": [_arm_json(record, i) for i in range(len(record.passed))],
-        "operator": None if seen.operator is None else operator_json(seen.operator),
+        "operator": _fields(seen.operator),
         "intents": [{"t_ns": i.t_ns, "source": i.source} | intent_json(i) for i in seen.intents],
         "stop": seen.stop,
         "objects": [
@@ -141,9 +144,9 @@ def tick_json(record: TickRecord, run_hash: str) -> dict[str, Any]:
 def _arm_json(record: TickRecord, i: int) -> dict[str, Any]:
     seen, passed, grip = record.seen, record.passed[i], record.commands.grippers[i]
     return {
-        "state": _state_json(seen.states[i]),
-        "gripper": _gripper_json(seen.grippers[i]),
-        "wrench": _wrench_json(seen.wrenches[i]),
+        "state": _fields(seen.states[i]),
+        "gripper": _fields(seen.grippers[i]),
+        "wrench": _fields(seen.wrenches[i]),
         "force_n": record.wanted.force_n[i],
         "clearance_m": passed.clearance_m,
         "around_m": passed.around_m,
@@ -170,23 +173,8 @@ def fault_json(error: Exception) -> dict[str, str]:
     return {"error": repr(error), "trace": "".join(traceback.format_exception(error))}
 
 
-def operator_json(sample: OperatorInput) -> dict[str, Any]:
-    """Return a sample of the hand as plain data."""
-    return {name: getattr(sample, name) for name in OperatorInput.__slots__}
-
-
-def _state_json(state: ArmState | None) -> dict[str, Any] | None:
-    return None if state is None else {name: getattr(state, name) for name in ArmState.__slots__}
-
-
-def _gripper_json(state: GripperState | None) -> dict[str, Any] | None:
-    if state is None:
-        return None
-    return {name: getattr(state, name) for name in GripperState.__slots__}
-
-
-def _wrench_json(wrench: Wrench | None) -> dict[str, Any] | None:
-    return None if wrench is None else {name: getattr(wrench, name) for name in Wrench.__slots__}
+def _fields(sample: Record | None) -> dict[str, Any] | None:
+    return None if sample is None else asdict(sample)
 
 
 # ------------------------------------------------------------------------- a rehearsal in a log

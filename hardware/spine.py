@@ -7,7 +7,7 @@ loop goes on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from brain.gate import COMMAND_TICKS, GateView, Passed, gate
 from brain.limits import LimitProfile
 from brain.mode import LIMP, Event, apply
 from brain.motion import Motion
+from brain.record import Record, replace
 from brain.rehearsal import Finished, Request
 from brain.state import BrainState, TickInputs, TickOutputs, initial
 from brain.tick import Brain, tick
@@ -51,8 +52,7 @@ class Worker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Commands:
+class Commands(Record):
     """What all devices are told in one tick; `start` names the arms that are started before."""
 
     t_ns: int
@@ -61,8 +61,7 @@ class Commands:
     start: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TickRecord:
+class TickRecord(Record):
     """All that happened in one tick: what was seen, decided, let through and sent."""
 
     seen: TickInputs

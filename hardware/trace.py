@@ -17,7 +17,6 @@ Each other line is one of, in order of `t_ns` (ns from the start of the trace), 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -25,6 +24,7 @@ import orjson
 from pydantic import BaseModel, Field, ValidationError
 
 from brain.errors import ConfigError, LinkError
+from brain.record import Record
 from brain.types import Intent, OperatorInput
 from hardware.fields import STRICT, Count, Name, Pose, problem
 from hardware.messages import IntentModel, intent_json
@@ -35,8 +35,7 @@ _FILE_MAX = 512 * 1024 * 1024
 _LINE_MAX = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopPress:
+class StopPress(Record, eq=True):
     """The operator hit stop."""
 
     t_ns: int

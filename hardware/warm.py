@@ -83,8 +83,15 @@ def warm(
     if spine.state.store:
         made = spine.state.store[-1].rehearsal
         pack_preview(preview_of(cell, made), session=0, seq=0, t_ns=0)
-        commit = Intent(t_ns=still.t_ns, seq=1, kind="commit", source="window", digest=made.digest)
-        tick(True, replace(commit, nonce="warm"))
+        commit = Intent(
+            t_ns=still.t_ns,
+            seq=1,
+            kind="commit",
+            source="window",
+            digest=made.digest,
+            nonce="warm",
+        )
+        tick(True, commit)
     play = spine.state.playback
     if play is not None and play.swept is not None:
         everything = {item.name for item in world.objects}

@@ -7,7 +7,7 @@ plant's data. What a frame shows depends on what was noted, the seed and the cap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import mujoco
@@ -16,6 +16,7 @@ import numpy as np
 from brain.errors import ConfigError, DeviceUnavailable
 from brain.geometry import Array
 from brain.jit import kernel
+from brain.record import Record, replace
 from brain.types import NS_PER_MS, CameraFrame
 from hardware.api import CameraSpec
 from hardware.description import load_camera
@@ -84,8 +85,7 @@ class Darkroom:
         return self.open(width, height).both(data, camera)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Memory:
+class _Memory(Record):
     """What a camera remembers: exposures on their way, the newest frame, the last frame period."""
 
     running: bool

@@ -8,7 +8,6 @@ has, and reports what it measures. Nothing here knows the scene beyond its own j
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from brain.errors import DeviceFault, DeviceUnavailable
 from brain.geometry import Array, frozen, largest, pose_transform, transform
 from brain.limits import DEFAULT
 from brain.motion import Motion, at_rest, brake, step_to
+from brain.record import Record, replace
 from brain.types import ArmCommand, ArmState, GripperCommand, GripperState, ObjectPose, Wrench
 from hardware.api import ArmSpec, ForceTorqueSpec, GripperSpec
 from hardware.description import Gripper, Sensor
@@ -31,8 +31,7 @@ LATE_PERIODS = 3
 """After this many periods without a target an arm slows down; its watchdog comes later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _ArmMemory:
+class _ArmMemory(Record):
     """What a simulated arm remembers: where it is being led, and from when that is."""
 
     motion: Motion
@@ -158,8 +157,7 @@ class SimArm:
         return np.array(self._world.data.qpos[self._q])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GripMemory:
+class _GripMemory(Record, eq=True):
     """Where the fingers are led and wanted, how hard and how fast."""
 
     running: bool

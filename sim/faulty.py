@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from brain.errors import DeviceFault, DeviceLost, DeviceUnavailable
 from brain.geometry import Array, frozen, transform
+from brain.record import Record, replace
 from brain.types import (
     ArmCommand,
     ArmState,
@@ -44,8 +44,7 @@ Reading = tuple[Sample, ...]
 """What a device reports at one time: a sample, none yet, or one of each object."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Memory:
+class _Memory(Record):
     """What a wrapper remembers: samples and commands on their way with when they arrive.
 
     `newest` has arrived last; `held` is what a frozen device repeats, None while it is not frozen.

@@ -9,8 +9,6 @@ found here and not on the arm.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from brain import playback
@@ -20,6 +18,7 @@ from brain.kinematics import tool_pose
 from brain.limits import LimitProfile
 from brain.mode import ModeState
 from brain.motion import at_rest
+from brain.record import replace
 from brain.rehearsal import (
     NEAR_M,
     Prediction,
@@ -177,7 +176,12 @@ class TwinRehearser:
             world_version=request.world.version,
             held=request.world.held,
             tool_mass_kg=tuple(arm.model.tool_mass_kg for arm in self._cell.arms),
-            stream=replace(stream, q_rad=frozen(rows.sent_rad)),
+            stream=Stream(
+                q_rad=frozen(rows.sent_rad),
+                opening_m=stream.opening_m,
+                grip_force_n=stream.grip_force_n,
+                events=stream.events,
+            ),
             prediction=Prediction(
                 q_rad=frozen(rows.q_rad),
                 opening_m=frozen(rows.opening_m),

@@ -1,7 +1,5 @@
 """Devices that do at once what they are told, for tests of everything above the devices."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from brain.cell import CellModel
@@ -26,6 +24,7 @@ from brain.world import BOX, SceneObject, World, make_world
 from hardware.api import ArmSpec, ForceTorqueSpec, GripperSpec
 from hardware.receive import Heard
 from hardware.spine import CellDevices, Spine, TickRecord
+from tests.values import replace
 
 TICK_NS = 2_000_000
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from brain.errors import ConfigError
 from brain.playback import DONE
+from brain.record import replace
 from brain.types import Intent, Mode, OperatorInput
 from hardware.api import Clock
 from hardware.scene import ResolvedScene

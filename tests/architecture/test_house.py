@@ -64,7 +64,7 @@ def test_the_brain_reads_no_clock_and_has_no_random_state_of_its_own():
         assert not used, f"{path.name} calls {used}"
         outside = {name.partition(".")[0] for name in imports(tree)}
         allowed = {
-            "brain", "numpy", "numba", "scipy", "ruckig", "daqp", "eaik", "ssik",
+            "brain", "msgspec", "numpy", "numba", "scipy", "ruckig", "daqp", "eaik", "ssik",
             "__future__", "collections", "dataclasses", "enum", "functools", "hashlib",
             "itertools", "math", "struct", "types", "typing",
         }  # fmt: skip

@@ -1,7 +1,5 @@
 """Small cells for tests of the brain."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from brain.cell import CellArm, CellModel
@@ -9,6 +7,7 @@ from brain.geometry import frozen, transform
 from brain.robot import ArmModel, GripperModel, arm_arrays
 from tests.brain.arms import ur5e
 from tests.brain.plain_distance import ur5e_with_spheres
+from tests.values import replace
 
 HOME = np.array([0.0, -1.57, 1.57, -1.57, -1.57, 0.0])
 

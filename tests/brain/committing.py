@@ -1,7 +1,5 @@
 """A commit under way over ideal arms, and the ways in which tests disturb it."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from brain.geometry import frozen, transform
@@ -10,6 +8,7 @@ from tests.brain.cells import HOME, cell, sphered
 from tests.brain.plain_distance import sphere_centres
 from tests.brain.streams import rehearsal, stream, timed
 from tests.ideal import Bench
+from tests.values import replace
 
 ONE = cell(model=sphered())
 TWO = cell(arms=2, model=sphered())

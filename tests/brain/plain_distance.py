@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from brain.geometry import Array, frozen, transform
 from brain.robot import GROUP_ARM, GROUP_FINGER, ArmModel, Spheres, arm_arrays
 from brain.world import BOX, CAPSULE, CYLINDER, SPHERE, Role, SceneObject, World, make_world
 from tests.brain.arms import ur5e
+from tests.values import replace
 
 
 def shape_distance(kind: int, size_m: Array, T_world_shape: Array, p: Array) -> float:

@@ -1,7 +1,5 @@
 """Committing a rehearsal through tick, gate and ideal arms: exactly the rows, or a held arm."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +14,7 @@ from tests.brain.cells import HOME
 from tests.brain.committing import MADE, ONE, ROWS, TWO, committed, depart, release
 from tests.brain.streams import DT, SPUN, off_the_way, rehearsal, stream, timed
 from tests.ideal import Bench
+from tests.values import replace
 
 NO_TOOL_LIMIT = replace(DEFAULT, tool_speed_m_s=10.0)
 

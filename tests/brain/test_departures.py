@@ -1,7 +1,5 @@
 """What a commit does when world, parts, devices or the gate are not as rehearsed."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -26,6 +24,7 @@ from tests.brain.committing import (
 )
 from tests.brain.streams import DT, SPUN, off_the_way, rehearsal, stream, timed
 from tests.ideal import Bench, box
+from tests.values import replace
 
 
 def motion_of(commands: np.ndarray) -> tuple[float, float]:

@@ -1,7 +1,6 @@
 """Every rule of the gate at both sides of its edge, and what comes out when it refuses."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from brain.limits import DEFAULT
 from brain.motion import Motion, at_rest
 from brain.types import Action, ArmState, Mode
 from tests.brain.cells import HOME, cell
+from tests.values import replace
 
 T = 10_000_000_000
 DT = 0.002

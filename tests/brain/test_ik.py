@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from brain.ik_polish import solve_linear
 from brain.kinematics import pose_error, tool_jacobian, tool_pose
 from tests.brain import plain
 from tests.brain.arms import UR_DH, arm, random_q, ur5e, ur5e_calibrated, ur_chain, ur_limits, z1
+from tests.values import replace
 
 TOOL = transform((0.02, -0.03, 0.17), Rotation.from_euler("xyz", (0.3, -0.8, 2.0)).as_matrix())
 UR, Z1, CALIBRATED = ur5e(), z1(), ur5e_calibrated(1)

@@ -1,7 +1,5 @@
 """What deliberate acts lead to, one call of `heed` at a time; commits are in test_commit."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -16,6 +14,7 @@ from brain.types import NS_PER_S, ArmState, Goal, GripperState, Intent, Mode, Op
 from brain.world import make_world
 from tests.brain.cells import GRIPPER, HOME, cell, sphered
 from tests.brain.streams import SPUN, rehearsal, stream, timed
+from tests.values import replace
 
 T = 1000 * NS_PER_S
 ONE = cell(model=sphered())
@@ -353,7 +352,7 @@ def test_a_refusal_changes_nothing_but_the_note():
     before = at(Mode.HOLD)
     state, _, _ = ask(before, seen(say("acknowledge")))
     assert state.note == "acknowledge refused: not possible in mode hold"
-    others = [name for name in BrainState.__slots__ if name != "note"]
+    others = [name for name in BrainState.__struct_fields__ if name != "note"]
     assert all(getattr(state, name) is getattr(before, name) for name in others)
 
 

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +19,7 @@ from brain.limits import (
 from brain.motion import Motion, at_rest, brake, step_to
 from tests.brain.arms import ur5e, z1
 from tests.brain.cells import HOME
+from tests.values import replace
 
 DT = 0.002
 

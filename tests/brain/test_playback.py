@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from brain.playback import DEPART_FORCE_TICKS, DEPART_OPENING_TICKS, FADE_S
 from brain.state import Playback
 from tests.brain.cells import HOME, cell
 from tests.brain.streams import DT, off_the_way, rehearsal, stream, timed
+from tests.values import replace
 
 ONE = cell()
 ROWS = timed(ONE.arms[0].model, HOME)

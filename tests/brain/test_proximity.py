@@ -1,7 +1,6 @@
 """Distances of the arms of a cell, against plain references that look at every pair."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from tests.brain.plain_distance import (
     sphere_centres,
     ur5e_with_spheres,
 )
+from tests.values import replace
 
 T = 5_000_000_000
 EMPTY = make_world(())

@@ -1,7 +1,6 @@
 """Every commit that must not start, through tick, gate and ideal arms."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from tests.brain.committing import (
 )
 from tests.brain.streams import rehearsal
 from tests.ideal import TICK_NS, Bench, box
+from tests.values import replace
 
 # ------------------------------------------------------------------------------ refusals
 

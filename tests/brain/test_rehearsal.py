@@ -1,6 +1,5 @@
 import itertools
 import math
-from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from brain.types import Goal
 from brain.world import Held, make_world
 from tests.brain.cells import HOME, cell
 from tests.brain.streams import rehearsal, stream
+from tests.values import field_names, replace
 
 ONE = cell()
 MODEL = ONE.arms[0].model
@@ -60,8 +60,8 @@ ARRAYS = (
 
 def leaves(value: object, path: str = "") -> dict[str, object]:
     """Every plain value inside dataclasses and tuples, by its path."""
-    if is_dataclass(value):
-        inner = {f.name: getattr(value, f.name) for f in fields(value)}
+    if (names := field_names(value)) is not None:
+        inner = {name: getattr(value, name) for name in names}
     elif isinstance(value, tuple):
         inner = {str(i): v for i, v in enumerate(value)}
     else:

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from brain import retarget
 from brain.geometry import frozen, rotation_angle, rotvec_to_matrix, transform
 from brain.retarget import BETA, EXTRAPOLATE_NS, JUMP_M, JUMP_RAD, MIN_CUTOFF_HZ, SPEED_CUTOFF_HZ
 from brain.types import OperatorInput
+from tests.values import replace
 
 MS = 1_000_000
 FRAME_NS = 11_111_111

@@ -1,7 +1,5 @@
 """Stop in every mode, what it takes to go on, and what a silent seat may never do."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,6 +10,7 @@ from brain.types import Goal, Mode
 from tests.brain.cells import HOME, cell
 from tests.brain.streams import DT, rehearsal, stream, timed
 from tests.ideal import TICK_NS, Bench
+from tests.values import replace
 
 ONE = cell()
 MADE = rehearsal(ONE, stream(timed(ONE.arms[0].model, HOME)))

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from brain.rehearsal import GripEvent, Stream
 from brain.swept import STEP_M, Swept, blocked, clearance_ahead, sweep, swept
 from brain.world import Held, make_world, move_object
 from tests.brain.plain_distance import box, random_world, ur5e_with_spheres
+from tests.values import replace
 
 ARM = ur5e_with_spheres()
 BODY = place(ARM, np.eye(4), name="ur")

@@ -3,8 +3,6 @@
 What the arm does when the hand does something odd.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,6 +12,7 @@ from brain.types import Action, Mode
 from brain.world import make_world
 from tests.brain.cells import HOME, cell, sphered
 from tests.ideal import Bench, box
+from tests.values import replace
 
 ONE = cell()
 

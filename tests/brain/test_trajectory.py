@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from brain.trajectory import (
 )
 from brain.world import make_world
 from tests.brain.plain_distance import box, q_range, scene, ur5e_with_spheres
+from tests.values import replace
 
 ARM = ur5e_with_spheres()
 BODY = place(ARM, np.eye(4))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from brain.geometry import quat_to_matrix, transform
 from brain.types import NS_PER_S
 from brain.voxel_kernels import MapArrays, find, find_or_make, key_of
 from brain.voxels import EDGES_M, DepthImage, Limits, Seen, VoxelMap
+from tests.values import replace
 
 WIDTH, HEIGHT = 160, 120
 K = intrinsics(WIDTH, HEIGHT)

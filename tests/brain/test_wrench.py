@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +9,7 @@ from brain.types import Wrench
 from brain.wrench import tared, tool_weight
 from tests.brain.arms import random_q
 from tests.brain.cells import cell
+from tests.values import replace
 
 ARM = cell().arms[0]
 LOADED = replace(ARM, model=replace(ARM.model, sensed_mass_kg=2.0))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from brain.geometry import transform
 from brain.types import NS_PER_MS, Action, Answer, Goal, Intent, Mode, OperatorInput
 from hardware.status import ArmStatus, ObjectStatus, Preview, PreviewArm, Status
+from tests.values import field_names
 
 DIGEST = "ab" * 32
 POSE = transform((0.125, -0.25, 0.5), [[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]])
@@ -85,10 +84,8 @@ def preview(n: int = 2, digest: str = DIGEST) -> Preview:
 
 def same(a: object, b: object) -> bool:
     """Compare dataclasses that hold arrays, bit for bit."""
-    if dataclasses.is_dataclass(a):
-        return type(a) is type(b) and all(
-            same(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a)
-        )
+    if (names := field_names(a)) is not None:
+        return type(a) is type(b) and all(same(getattr(a, n), getattr(b, n)) for n in names)
     if isinstance(a, np.ndarray):
         return isinstance(b, np.ndarray) and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, tuple) and isinstance(b, tuple):

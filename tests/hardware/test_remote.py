@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +40,7 @@ from hardware.spine import CellDevices, Spine
 from tests.brain.cells import GRIPPER, HOME, cell, ur5e
 from tests.hardware import samples
 from tests.ideal import TICK_NS, IdealArm, IdealGripper, IdealTracker, IdealWrench
+from tests.values import replace
 
 NUMBER = st.floats(allow_nan=True, allow_infinity=True)
 TIME = st.integers(0, 2**62)
@@ -95,7 +94,7 @@ def command(k: int, stop: bool = False) -> ArmCommand:
 
 def same(a, b) -> bool:
     """Whether all fields are equal bit for bit."""
-    for name in a.__slots__:
+    for name in a.__struct_fields__:
         x, y = getattr(a, name), getattr(b, name)
         if isinstance(x, np.ndarray):
             if x.tobytes() != y.tobytes():

@@ -1,7 +1,5 @@
 """The cycle: what the devices are told, and that nothing that breaks keeps the arms from a stop."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -25,6 +23,7 @@ from tests.ideal import (
     IdealWorker,
     IdealWrench,
 )
+from tests.values import replace
 
 ONE, TWO = cell(), cell(arms=2)
 WITH_FINGERS = replace(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from brain.errors import ConfigError, LinkError
 from brain.types import Intent
 from hardware.trace import StopPress, TraceWriter, read_trace
 from tests.hardware import samples
+from tests.values import replace
 
 ROBOTS = {"left": "ur5e", "right": "z1"}
 HEAD = {"forearm_trace": 1, "cell": "bench", "robots": ROBOTS}
@@ -45,7 +45,7 @@ def test_what_was_recorded_is_played_back_bit_for_bit(tmp_path: Path):
     events = [
         samples.hand(0, 0, source="trace"),
         samples.hand(1, 10, source="trace", tracked=False, T_seat_hand=None, grip=None),
-        dataclasses.replace(samples.rehearse(0, 10), source="trace"),
+        replace(samples.rehearse(0, 10), source="trace"),
         StopPress(t_ns=20),
         Intent(t_ns=30, seq=1, kind="acknowledge", source="trace"),
     ]

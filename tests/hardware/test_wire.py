@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import struct
 import zlib
@@ -19,6 +18,7 @@ from hardware import messages, wire
 from hardware.status import SceneText, Status
 from hardware.wire import Kind, Message, Pong
 from tests.hardware import samples
+from tests.values import replace
 
 UNPACK = {
     Kind.POSE: wire.unpack_pose,
@@ -166,7 +166,7 @@ def test_a_status_arrives_bit_for_bit():
 
 def test_numbers_that_are_not_finite_arrive_in_a_status_as_unknown():
     arm = samples.status(0, 0).arms[0]
-    arm = dataclasses.replace(arm, q_rad=np.full(6, np.nan), force_n=np.inf)
+    arm = replace(arm, q_rad=np.full(6, np.nan), force_n=np.inf)
     found = read(messages.pack_status(samples.status(3, 1000, arms=(arm,)), 7)).arms[0]
     assert (found.q_rad, found.force_n) == (None, None)
 
@@ -183,7 +183,7 @@ def test_an_overlong_reason_is_cut_and_still_arrives():
 
 
 def test_arrays_that_are_not_contiguous_arrive_whole():
-    arm = dataclasses.replace(samples.status(0, 0).arms[0], T_world_tool=samples.POSE.T.copy().T)
+    arm = replace(samples.status(0, 0).arms[0], T_world_tool=samples.POSE.T.copy().T)
     found = read(messages.pack_status(samples.status(3, 1000, arms=(arm,)), 7)).arms[0]
     assert np.array_equal(found.T_world_tool, samples.POSE)
 
@@ -389,13 +389,13 @@ def test_a_preview_with_nan_cannot_be_sent(column: str):
     preview = samples.preview()
     array = getattr(preview.arms[0], column).copy()
     array[0] = np.nan
-    arm = dataclasses.replace(preview.arms[0], **{column: array})
+    arm = replace(preview.arms[0], **{column: array})
     with pytest.raises(LinkError, match=f"left.{column}"):
-        messages.pack_preview(dataclasses.replace(preview, arms=(arm,)), **SENT)
+        messages.pack_preview(replace(preview, arms=(arm,)), **SENT)
 
 
 def test_a_preview_whose_times_do_not_rise_is_refused():
-    preview = dataclasses.replace(samples.preview(), t_ns=np.array([5, 5]))
+    preview = replace(samples.preview(), t_ns=np.array([5, 5]))
     assert refusal(messages.pack_preview(preview, **SENT)).startswith("t_ns")
 
 

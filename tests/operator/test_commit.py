@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from sim.build import SimCell
 from tests.brain.streams import off_the_way
 from tests.closed_loop.rig import Run, ScriptIn, play
 from tests.operator.hands import CHEAP, OddLink, commit, preview, with_object
+from tests.values import replace
 from vr.scripted import ARM_S, Script, ScriptedSeat
 
 ON_THE_WAY_RAD = 1e-9

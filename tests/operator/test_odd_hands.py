@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from brain.types import Mode, OperatorInput
 from sim.build import SimCell
 from tests.closed_loop.rig import Run, play
 from tests.operator.hands import CHEAP, OddLink, drive, glide
+from tests.values import replace
 from vr.scripted import Script, ScriptedSeat
 
 WAY_M = np.array([-0.05, 0.06, 0.04])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +14,7 @@ from sim.faults import SIZES, Fault, Kind, parse_fault
 from sim.faulty import FaultyArm, FaultyCamera, FaultyForceTorque, FaultyGripper, FaultyTracker
 from tests.ideal import IdealArm, IdealGripper, IdealTracker, IdealWrench
 from tests.plants import MS, arm_scene, driver, plant
+from tests.values import replace
 
 WRAPPERS = {
     "arm": FaultyArm,

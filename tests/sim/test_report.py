@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -24,6 +23,7 @@ from sim.report_tables import headline
 from sim.runlog import LOG_NAME
 from sim.scene import build_model
 from sim.session import run_lockstep
+from tests.values import replace
 from vr.scripted import ScriptedSeat, arm_up, do_goal
 
 MOST_BYTES = 6_000_000

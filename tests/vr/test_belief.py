@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import mujoco
 import numpy as np
 import pytest
@@ -8,6 +6,7 @@ from brain.errors import ConfigError
 from brain.geometry import rotvec_to_matrix, transform
 from brain.kinematics import tool_pose
 from hardware.status import ObjectStatus, Status
+from tests.values import replace
 from tests.vr.cells import arm_status, cell, model, status
 from vr.belief import Joints, believe, joints_of
 

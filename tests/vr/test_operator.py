@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -8,6 +6,7 @@ from brain.geometry import transform
 from brain.types import NS_PER_MS, Goal, OperatorInput
 from hardware.clock import SimClock
 from hardware.inline_link import inline_line
+from tests.values import replace
 from tests.vr.cells import cell, status
 from vr.hand import Drag
 from vr.operator import LOOK_NS, PERIOD_NS, Operator, Wish

@@ -1,10 +1,9 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from brain.types import Mode
 from hardware.status import Preview, PreviewArm
+from tests.values import replace
 from tests.vr.cells import status
 from vr.timeline import Timeline, clearance_words, verdict_words
 
