@@ -120,7 +120,7 @@ def _rehearse(cell: CellModel, state: BrainState, seen: TickInputs, intent: Inte
     if state.playback is not None or any(m and np.any(m.dq_rad_s) for m in seen.memories):
         return state, "an arm has not come to rest", None
     reason = _bias_problem(cell, state) or _goal_problem(cell, intent.goal)
-    reason = reason or lost_sight(state, seen.t_ns)
+    reason = reason or _fingers_problem(cell, state, seen) or lost_sight(state, seen.t_ns)
     if reason is not None or intent.goal is None:
         return state, reason or "no goal was given", None
     request = Request(
@@ -145,6 +145,16 @@ def _bias_problem(cell: CellModel, state: BrainState) -> str | None:
                 f"{arm.name}: its wrist shows {force_n:.1f} N at rest, {BIAS_MAX_N:.0f} allowed: "
                 "declare the payload or zero the sensor"
             )
+    return None
+
+
+def _fingers_problem(cell: CellModel, state: BrainState, seen: TickInputs) -> str | None:
+    """Say so if nobody knows how far the fingers of a gripper are open."""
+    for arm, commanded_m, gripper in zip(cell.arms, state.opening_m, seen.grippers, strict=True):
+        if arm.model.gripper is None or commanded_m is not None:
+            continue
+        if gripper is None or not math.isfinite(gripper.opening_m):
+            return f"{arm.name}: its gripper does not say how far it is open"
     return None
 
 

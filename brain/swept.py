@@ -235,5 +235,5 @@ def blocked(
     found = clearance_ahead(path, world, names, from_row, margin_m)
     if found.row < 0:
         return None
-    nearer = f"{1000 * found.clearance_m:.0f} mm, {1000 * margin_m:.0f} needed"
+    nearer = f"{1000 * found.clearance_m:.1f} mm, {1000 * margin_m:.1f} needed"
     return f"{found.against} is in the way of {found.sphere} ahead ({nearer})"

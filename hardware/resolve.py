@@ -23,6 +23,7 @@ from brain.limits import profile, soft_range
 from brain.robot import GROUP_FINGER, GROUP_HELD, GROUPS
 from brain.task import CLOSE_MARGIN_M, FREE_MARGIN_M, PickPlace
 from brain.world import Held, SceneObject, World, allowing, make_world
+from hardware.console import SEED_MOST
 from hardware.layout import gap_m, stands
 from hardware.scene import (
     ResolvedScene,
@@ -56,6 +57,8 @@ def resolve(scene: Scene, seed: int) -> ResolvedScene:
         ConfigError: as written in the file an arm starts in contact, a part is out of reach or does
             not stand on its support; or no arrangement fits in a bounded number of tries.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= SEED_MOST:
+        raise ConfigError(f"seed: {seed!r}, allowed are whole numbers from 0 to {SEED_MOST}")
     arms = _arms(cell_model(resolved_from(scene, seed)))
     trouble = _trouble(scene, arms)
     if trouble is not None:

@@ -85,6 +85,10 @@ class Waypoint(Strict):
     yaw_deg: Yaw = 0.0
 
 
+PartMass = Annotated[float, Field(ge=0.0001, le=1000.0)]
+"""In kg: from what a gripper can feel at all to more than any arm here lifts."""
+
+
 class Object(Strict):
     """A solid object. `decor` is seen, but touches nothing and is no obstacle.
 
@@ -101,7 +105,7 @@ class Object(Strict):
     colour: Colour = (0.7, 0.7, 0.7, 1.0)
     decor_colour: Colour = (0.3, 0.3, 0.32, 1.0)
     friction: Positive = 0.8
-    mass_kg: Positive | None = None
+    mass_kg: PartMass | None = None
     rests_on: Name | None = None
     grasp: Grasp | None = None
     schedule: tuple[Waypoint, ...] = ()

@@ -151,9 +151,9 @@ def preview_of(cell: CellModel, rehearsal: Rehearsal) -> Preview:
             PreviewArm(
                 name=arm.name,
                 q_rad=stream.q_rad[rows, columns],
-                opening_m=predicted.opening_m[rows, i],
+                opening_m=None if arm.model.gripper is None else predicted.opening_m[rows, i],
                 clearance_m=predicted.clearance_m[rows, i],
-                force_n=predicted.force_n[rows, i],
+                force_n=predicted.force_n[rows, i] if arm.has_wrench else None,
             )
         )
     verdict = rehearsal.verdict

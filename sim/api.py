@@ -43,7 +43,7 @@ def open_cell(
     *,
     task: str = "pick_place",
     change: PlantChange = AS_IT_SHOULD_BE,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> ScriptedCell:
     """Build a cell, put its arms under power and hold them; with a folder a log is kept there.
 
@@ -57,13 +57,14 @@ def open_cell(
         known = ", ".join(loaded.tasks) or "none"
         raise ConfigError(f"task: no {task!r} in {loaded.cell}; it has {known}")
     resolved = resolve(loaded, seed)
-    cell = build_cell(resolved, change=change)
+    conditions = Conditions(change=change).for_task(resolved, task)
+    cell = build_cell(resolved, change=conditions.change)
     steps = cell.brief.tasks.get(task, ())
     meter = OutcomeMeter(cell.plant, steps, declared_contacts(resolved))
     log = None
     if folder is not None:
-        about = head(resolved, "lockstep", task, asdict(Conditions(change=change)))
-        log = RunLog(folder / LOG_NAME, about, cell.plant, meter)
+        about = head(resolved, "lockstep", task, asdict(conditions))
+        log = RunLog(Path(folder) / LOG_NAME, about, cell.plant, meter)
     return ScriptedCell(cell, meter, log)
 
 
@@ -123,6 +124,8 @@ class ScriptedCell:
         Raises:
             Refusal: the cell does not take this commit; says why.
         """
+        if not isinstance(rehearsal, Rehearsal):
+            raise Refusal(f"commit: {rehearsal!r} is no rehearsal")
         self._act("commit", digest=rehearsal.digest)
         if self.mode is not Mode.COMMIT:
             raise Refusal(self.cell.spine.state.note or self.reason)

@@ -42,8 +42,8 @@ class Outcome:
         """Say what came of it."""
         force = "not measured" if self.peak_force_n is None else f"{self.peak_force_n:.1f} N"
         return (
-            f"{'done' if self.ok else 'FAILED: ' + self.reason}: parts within "
-            f"{self.placed_error_mm:.1f} mm of their place, nothing nearer than "
+            f"{'done' if self.ok else 'FAILED: ' + self.reason}: parts up to "
+            f"{self.placed_error_mm:.1f} mm from their place, nothing nearer than "
             f"{self.min_clearance_mm:.1f} mm, peak force {force}, {self.duration_s:.1f} s; "
             f"hash {self.hash[:16]}"
         )

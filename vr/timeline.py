@@ -125,7 +125,7 @@ def draw_timeline(ui: Ui, rect: Rect, line: Timeline, now: Moment, arm: CellArm)
         shown = next((a for a in preview.arms if a.name == arm.name), preview.arms[0])
         _clearance(ui, shown, line, (CLEARANCE_SHARE * width, height), colour)
         imgui.same_line()
-        _force(ui, shown, line, ((1.0 - CLEARANCE_SHARE) * width, height), arm.has_wrench)
+        _force(ui, shown, line, ((1.0 - CLEARANCE_SHARE) * width, height))
 
 
 VERDICT_COLOUR = {"safe": style.STILL, "near": style.MOVES}
@@ -212,11 +212,9 @@ def _clearance(
         ui.tooltip("\n\n".join(f"{name}: {words}" for name, words in CLEARANCES[:2]))
 
 
-def _force(
-    ui: Ui, arm: PreviewArm, line: Timeline, size: tuple[float, float], has_wrench: bool
-) -> None:
+def _force(ui: Ui, arm: PreviewArm, line: Timeline, size: tuple[float, float]) -> None:
     """Draw the force that physics predicts at the wrist."""
-    values = arm.force_n if has_wrench else None
+    values = arm.force_n
     now_n = math.nan if values is None else float(values[line.row()])
     now = "unknown" if math.isnan(now_n) else f"{now_n:.1f}"
     imgui.begin_group()

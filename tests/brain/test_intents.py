@@ -93,6 +93,19 @@ def test_fingers_start_as_commanded_or_as_they_are_before_the_first_command(
     assert GRIPPER.opening_max_m > starts_m
 
 
+@pytest.mark.parametrize("measured_m", [None, np.nan, np.inf])
+def test_nothing_is_rehearsed_while_nobody_knows_how_far_the_fingers_are_open(measured_m):
+    place = cell(model=sphered(gripper=True))
+    fingers = None
+    if measured_m is not None:
+        fingers = GripperState(t_ns=T, seq=0, opening_m=measured_m, holding=None, force_n=None)
+    _, refused, request = ask(at(Mode.HOLD), seen(rehearse(), grippers=(fingers,)), place)
+    assert refused == "ur0: its gripper does not say how far it is open"
+    assert request is None
+    told = at(Mode.HOLD, opening_m=(0.02,))
+    assert ask(told, seen(rehearse(), grippers=(fingers,)), place)[2].opening_m == (0.02,)
+
+
 @pytest.mark.parametrize(
     ("goal", "reason"),
     [

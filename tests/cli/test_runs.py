@@ -81,7 +81,7 @@ def test_a_task_that_is_not_done_ends_with_status_1_and_its_reason(brief):
 
 def test_without_json_the_outcome_is_a_sentence(brief, tmp_path):
     said = run(tmp_path, "--trace", brief.trace)
-    assert said.out.startswith("FAILED: the trace came to its end: parts within "), said
+    assert said.out.startswith("FAILED: the trace came to its end: parts up to "), said
     assert len(said.out.splitlines()) == 1
 
 

@@ -244,7 +244,14 @@ def test_cameras_come_with_their_intrinsics_and_mounts(resolved):
             lambda f: item(f, "red_block").update(mass_kg=float("nan")),
             "objects.7.mass_kg: must be a finite number, got nan",
         ),
-        (lambda f: item(f, "red_block").update(mass_kg=-1), "should be greater than 0, got -1"),
+        (
+            lambda f: item(f, "red_block").update(mass_kg=1e-300),
+            "objects.7.mass_kg: should be greater than or equal to 0.0001, got 1e-300",
+        ),
+        (
+            lambda f: item(f, "red_block").update(friction=-1),
+            "should be greater than 0, got -1",
+        ),
         (
             lambda f: item(f, "red_block").update(rests_on="table"),
             "unknown 'table'; allowed: bench",
