@@ -192,15 +192,19 @@ def wait_ready(children: Sequence[Child], timeout_s: float = READY_S) -> None:
 def _spawning(environment: Mapping[str, str]) -> Iterator[None]:
     """Change the environment, and hide the caller's script, for as long as it takes to spawn.
 
+    Ctrl-C is blocked meanwhile, and so in the child for good, from its first instruction on: it
+    reaches the parent, which stops all.
     Python would run the script again in every child, with all that it imports, to have what it
     defines; our children need only what modules define.
     """
     before, script = dict(os.environ), sys.modules["__main__"]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ.update(environment)
     sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         sys.modules["__main__"] = script
         for name in environment:
             if name in before:
@@ -211,7 +215,6 @@ def _spawning(environment: Mapping[str, str]) -> Iterator[None]:
 
 def _run(main: Main, connection: Connection, nice: int, args: tuple[Any, ...]) -> None:
     """Be the child: run `main`, and tell the parent how it ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which stops all
     if nice:
         os.nice(nice)
     station = Station(connection)

@@ -108,9 +108,13 @@ def test_a_child_that_does_not_listen_is_ended_by_force():
     assert "did not end when told" in str(child.problem)
 
 
-def test_ctrl_c_does_not_end_a_child_by_itself():
+@pytest.mark.parametrize("when", ["while it starts", "when it is ready"])
+def test_ctrl_c_does_not_end_a_child_by_itself(when: str):
     child = Child("a", obey, "one")
+    if when == "while it starts":
+        os.kill(child.pid, signal.SIGINT)
     child.wait_ready()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())  # only the child's
     os.kill(child.pid, signal.SIGINT)
     child.begin(1)
     child.ask_stop()
