@@ -233,7 +233,6 @@ def test_control_killed_in_a_commit_leaves_an_arm_that_stops_by_itself(operator:
     assert wait_for(CLOCK, still, MINUTE_NS)
     # The last look at which it moved: this process may be late to see it rest.
     took_ms = (moving_ns[-1] - killed_ns) / NS_PER_MS
-    assert len(moving_ns) > 1
     braking_ms = 1000.0 * dq_rad_s / DEFAULT.stop_deceleration_rad_s2
     limit_ms = WATCHDOG_MS + braking_ms + SETTLE_MS
     print(f"from {speed_m_s:.3f} m/s to rest in {took_ms:.0f} ms, limit {limit_ms:.0f}")
