@@ -95,6 +95,7 @@ class Spine:
         self.answers: tuple[Answer, ...] = ()
         self.clearance_m: tuple[float | None, ...] = (None,) * len(cell.arms)
         self.fault: Exception | None = None
+        self._first_ns = t_ns
 
     def start(self, t_ns: int) -> None:
         """Open every device and tell every arm to stop.
@@ -147,6 +148,8 @@ class Spine:
             grippers=self._gripper_commands(t_ns, state.mode.mode, wanted),
             start=was_limp and state.mode.mode not in LIMP,
         )
+        if state.playback is not None and self.state.playback is None:
+            self._first_ns = t_ns  # each arm gets the same rows of a motion as in its rehearsal
         self._write(commands)
         self.state = state
         self.memories = tuple(p.memory for p in passed)
@@ -204,7 +207,7 @@ class Spine:
             if commands.start:
                 arm.start()
             ticks_apart = self.cell.arms[i].period_ns // self.cell.tick_ns
-            due = commands.t_ns // self.cell.tick_ns % ticks_apart == 0
+            due = (commands.t_ns - self._first_ns) // self.cell.tick_ns % ticks_apart == 0
             if due or command.stop:  # a slower arm gets every second or third target
                 arm.write(command)
         for gripper, wanted in zip(self.devices.grippers, commands.grippers, strict=True):

@@ -39,6 +39,7 @@ from brain.types import (
     Wrench,
 )
 from brain.world import World
+from brain.wrench import tool_weight
 from hardware.api import ArmSpec, ForceTorqueSpec, GripperSpec
 from hardware.messages import pack_preview, pack_status
 from hardware.receive import Heard
@@ -57,7 +58,7 @@ def warm(
     """Run a cell whose devices stand still, arms at `q_rad`, through its modes; return which.
 
     Raises:
-        DeviceFault: the cycle fails.
+        DeviceFault: the cycle fails, or does not come to a commit.
     """
     still = _Still(cell, limits, q_rad)
     spine = Spine(cell, limits, world, still.devices(world), still, 0)
@@ -99,6 +100,8 @@ def warm(
     rotation_angle(np.eye(4), np.eye(4))  # how a commit compares what is held
     for engaged in (*[True] * ROWS, False, False):
         tick(engaged)  # played, let go
+    if Mode.COMMIT not in modes:  # the first commit would meet cold kernels
+        raise DeviceFault(f"a cell that stands still does not commit: {spine.state.note}")
     return frozenset(modes)
 
 
@@ -117,7 +120,9 @@ class _Still:
         return CellDevices(
             arms=tuple(_Arm(self, i, arm) for i, arm in enumerate(arms)),
             grippers=tuple(None if a.model.gripper is None else _Gripper(self, a) for a in arms),
-            wrenches=tuple(_Wrist(self, a) if a.has_wrench else None for a in arms),
+            wrenches=tuple(
+                _Wrist(self, i, a) if a.has_wrench else None for i, a in enumerate(arms)
+            ),
             tracker=_Tracker(self, world),
         )
 
@@ -255,10 +260,11 @@ class _Gripper:
 
 
 class _Wrist:
-    """A wrist sensor that feels nothing."""
+    """A wrist sensor that feels the weight of the tool."""
 
-    def __init__(self, still: _Still, arm: CellArm) -> None:
+    def __init__(self, still: _Still, index: int, arm: CellArm) -> None:
         self._still = still
+        self._force_n = frozen(tool_weight(arm, still.q_rad[index]))
         self._zero = frozen(np.zeros(3))
         self.spec = ForceTorqueSpec(
             name=arm.name,
@@ -276,7 +282,7 @@ class _Wrist:
 
     def read(self) -> Wrench:
         t_ns = self._still.t_ns
-        return Wrench(t_ns=t_ns, seq=0, force_n=self._zero, torque_nm=self._zero)
+        return Wrench(t_ns=t_ns, seq=0, force_n=self._force_n, torque_nm=self._zero)
 
 
 class _Tracker:

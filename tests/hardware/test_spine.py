@@ -205,6 +205,21 @@ def test_a_slower_arm_gets_every_third_target_and_every_stop(start_ns):
     assert [len(a.commands) - n for a, n in zip(b.arms, before, strict=True)] == [60, 40]
 
 
+@pytest.mark.parametrize("waited", [0, 1, 2])
+def test_a_slower_arm_gets_the_same_rows_of_a_commit_whenever_it_begins(waited):
+    slow = replace(ONE, arms=(replace(ONE.arms[0], period_ns=3 * TICK_NS),))
+    made = rehearsal(slow, stream(timed(ONE.arms[0].model, HOME, SPUN)), made_ns=0)
+    b = Bench(slow)
+    b.run(waited)
+    before = len(b.arms[0].commands)
+    b.commit(made)
+    b.run(10)
+    sent = [c.q_rad for c in b.arms[0].commands[before:] if c.q_rad is not None]
+    rows = [int(np.flatnonzero((made.stream.q_rad == q).all(axis=1))[0]) for q in sent[-3:]]
+    print(f"waited {waited} ticks: rows {rows}")
+    assert all(row % 3 == 0 for row in rows)
+
+
 @pytest.mark.parametrize(
     ("grip", "opening_m"), [(0.0, 0.05), (1.0, 0.0), (0.5, 0.025), (7.0, 0.0), (-1.0, 0.05)]
 )

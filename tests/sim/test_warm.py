@@ -9,6 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from brain.types import Mode
+from hardware.resolve import resolve
+from hardware.scene import load_scene, start_q_rad
+from hardware.warm import warm
+from sim.build import brief_of
+
 ROOT = Path(__file__).parents[2]
 RUN = r"""
 import sys
@@ -61,6 +67,14 @@ def main():
 if __name__ == "__main__":
     main()
 """
+
+
+@pytest.mark.parametrize("scene", ["bench_pick", "z1_bench", "two_arms", "moving_obstacle"])
+def test_every_cell_comes_to_a_commit_while_it_is_warmed(scene: str):
+    resolved = resolve(load_scene(scene), 3)
+    brief = brief_of(resolved)
+    modes = warm(brief.cell, brief.limits, brief.world, start_q_rad(resolved.scene))
+    assert {Mode.HOLD, Mode.TELEOP, Mode.REHEARSING, Mode.PREVIEW, Mode.COMMIT} <= modes
 
 
 @pytest.mark.parametrize(
