@@ -8,6 +8,8 @@ that moves; all of a frame is timed (check, insertion of every point, seeing thr
 `full_*`: 15 mm with 85 % of the hash's slots in use; `body_*`: with 40 spheres of a robot.
 `octomap_*`: pyoctomap's insertion of the same points at 15 mm, every ray, and discretised; the
 ratio is its discretised median over ours. It is null where pyoctomap is not installed.
+`occupied_*_ms`: taking what is around an arm out of the map after a frame; `arm_map_*_us`: how far
+a UR5e with its gripper is from all of that, and `arm_known_*_us`: from the shapes of bench_pick.
 `wrong_voxels`, `missing_voxels`: of all scenes, voxels that only ours or only a plain map in Python
 holds after six frames. `clear_frames`, `ghost_frames`: frames until all that a box left free, and
 until the box's last ghost is gone (the most over all scenes).
@@ -30,15 +32,22 @@ from rich.table import Table
 from benchmarks.depth_scenes import Boxes, cell_boxes, depth_of, intrinsics, looking
 from benchmarks.plain_map import PlainMap
 from benchmarks.report import last_line, machine, percentiles
+from brain.body import place, work
+from brain.distance import distances, obstacles
 from brain.geometry import Array
+from brain.occupied import occupied
 from brain.voxel_kernels import find_or_make, key_of
 from brain.voxels import EDGES_M, DepthImage, Seen, VoxelMap
+from brain.world import make_world
+from hardware.resolve import resolve
+from hardware.scene import cell_model, load_scene, world_of
 
 EDGE_M, NOISE_M, FILL = 0.015, 0.002, 0.85
 VIEWS = 8
 PEER_FRAMES = 5
 BOX = 5
 ON_TABLE_M = 0.03
+WINDOW_M, LOOK_M = 1.2, 0.3
 
 
 def views(rng: np.random.Generator, boxes: Boxes, n: int = VIEWS) -> list[DepthImage]:
@@ -102,6 +111,43 @@ def robot() -> Array:
     along = np.linspace(0.0, 1.0, 40)[:, None]
     middle = np.array([-0.6, 0.4, 0.1]) + along * np.array([0.7, -0.6, 0.35])
     return np.hstack([middle, np.full((40, 1), 0.07)])
+
+
+def around_an_arm(images: list[DepthImage], asked: int = 2000) -> dict[str, object]:
+    """Time what an arm asks of the map, beside what it asks of known shapes."""
+    resolved = resolve(load_scene("bench_pick"), 1)
+    arm, world = cell_model(resolved).arms[0], world_of(resolved)
+    body = place(arm.model, arm.T_world_base)
+    at, the_map = work(body), VoxelMap(EDGE_M)
+    for image in images:
+        feed(the_map, image)
+    window_m = arm.T_world_base[:3, 3] + np.array([[-WINDOW_M] * 3, [WINDOW_M] * 3])
+    empty = make_world(())
+    took_ms = []
+    for _ in range(50):
+        start = time.perf_counter()
+        found = occupied(the_map, empty, window_m, 0.0)
+        took_ms.append(1e3 * (time.perf_counter() - start))
+    rng = np.random.default_rng(2)
+    poses = arm.home_q_rad + rng.uniform(-1.0, 1.0, (asked, arm.model.dof))
+    p50, p99 = percentiles(took_ms)
+    result: dict[str, object] = {
+        "occupied_voxels": found.voxels,
+        "occupied_p50_ms": p50,
+        "occupied_p99_ms": p99,
+    }
+    for name, near in (
+        ("known", obstacles(world)),
+        ("map", obstacles(empty, seen=found.arrays)),
+    ):
+        took_us = []
+        for q_rad in (poses[0], *poses):
+            start = time.perf_counter()
+            distances(body.arrays, near.arrays, q_rad, at, LOOK_M)
+            took_us.append(1e6 * (time.perf_counter() - start))
+        p50, p99 = percentiles(took_us[1:])
+        result |= {f"arm_{name}_p50_us": p50, f"arm_{name}_p99_us": p99}
+    return result
 
 
 def peer(images: list[DepthImage]) -> dict[str, float | None]:
@@ -215,6 +261,10 @@ def main(
     slow_ms = found["octomap_discretised_ms"]
     result |= found
     result["octomap_discretised_ratio"] = None if slow_ms is None else slow_ms / ours_ms
+    asked = around_an_arm(images)
+    result |= asked
+    for key, figure in asked.items():
+        table.add_row(key, f"{figure:.2f}", "", "")
     result |= compared(scenes, sys.stderr.isatty())
     Console().print(table)
     last_line(result) if json else print(result)

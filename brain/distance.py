@@ -16,10 +16,14 @@ import numpy as np
 from brain.body import Body, BodyArrays, Work, pose, work
 from brain.geometry import Array, frozen
 from brain.jit import inline_kernel, lean_kernel
+from brain.occupied import NOTHING, OccupiedArrays, occupied_distance
 from brain.record import Record
 from brain.robot import IntArray
 from brain.shapes import bounding_radius, point_distance, point_normal
 from brain.world import ShapeArrays, World
+
+MAPPED = "something seen"
+"""What stands for the map in the name of an obstacle: nobody knows what it is."""
 
 
 class SphereSet(NamedTuple):
@@ -40,17 +44,20 @@ class ObstacleArrays(NamedTuple):
     shapes: ShapeArrays
     shape_radius_m: Array
     others: SphereSet
+    seen: OccupiedArrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Obstacles:
-    """The world's shapes and other arms' spheres, with a name for each of them in this order."""
+    """The world's shapes, other arms' spheres and the map, with names in this order."""
 
     arrays: ObstacleArrays
     names: tuple[str, ...]
 
 
-def obstacles(world: World, others: Sequence[tuple[Body, Array]] = ()) -> Obstacles:
+def obstacles(
+    world: World, others: Sequence[tuple[Body, Array]] = (), seen: OccupiedArrays = NOTHING
+) -> Obstacles:
     """Collect what an arm must keep clear of; `others` are other arms at their joints (n,)."""
     centres, radii, bounds, sizes = [np.zeros((0, 3))], [np.zeros(0)], [np.zeros((0, 4))], []
     names = [world.objects[i].name for i in world.owner]
@@ -73,8 +80,8 @@ def obstacles(world: World, others: Sequence[tuple[Body, Array]] = ()) -> Obstac
         bounding_radius(kind, size)
         for kind, size in zip(world.shapes.kind, world.shapes.size_m, strict=True)
     ]
-    arrays = ObstacleArrays(world.shapes, np.array(radius_m, dtype=np.float64), others_set)
-    return Obstacles(arrays=arrays, names=tuple(names))
+    arrays = ObstacleArrays(world.shapes, np.array(radius_m, dtype=np.float64), others_set, seen)
+    return Obstacles(arrays=arrays, names=(*names, MAPPED))
 
 
 @inline_kernel
@@ -83,8 +90,8 @@ def cluster_gap(
 ) -> tuple[float, int, int]:
     """Smallest distance of a cluster's spheres to what is around, if less than `below_m`.
 
-    Answers distance, sphere and obstacle (shapes first, then other arms' spheres), or `below_m`,
-    -1, -1. A NaN anywhere stays.
+    Answers distance, sphere and obstacle (shapes first, then other arms' spheres, then the map), or
+    `below_m`, -1, -1. A NaN anywhere stays.
     """
     best, sphere, against = below_m, -1, -1
     shapes, others = near.shapes, near.others
@@ -118,7 +125,29 @@ def cluster_gap(
                 d -= body.arm.sphere_radius_m[i] + others.radius_m[j]
                 if d < best or d != d:
                     best, sphere, against = d, i, count + j
+    if near.seen.row.shape[0] > 0:
+        d, i = _mapped_gap(body, near.seen, at, c, best)
+        if i >= 0:
+            best, sphere, against = d, i, count + others.radius_m.shape[0]
     return best, sphere, against
+
+
+@lean_kernel
+def _mapped_gap(
+    body: BodyArrays, seen: OccupiedArrays, at: Work, c: int, below_m: float
+) -> tuple[float, int]:
+    """Smallest distance of a cluster's spheres to the map, if less than `below_m`, and which."""
+    best, sphere = below_m, -1
+    p, reach = at.bound_m[c], best + body.bound[c, 3]
+    if occupied_distance(seen, p[0], p[1], p[2], reach)[0] >= reach:
+        return best, sphere
+    for i in range(body.first[c], body.first[c + 1]):
+        p, r = at.centre_m[i], body.arm.sphere_radius_m[i]
+        reach = best + r
+        d = occupied_distance(seen, p[0], p[1], p[2], reach)[0]
+        if d < reach or d != d:  # compared before r is taken off: that rounds
+            best, sphere = d - r, i
+    return best, sphere
 
 
 @inline_kernel
@@ -175,7 +204,7 @@ def nearest(
             d, i, k = cluster_gap(body, near, at, c, best)
             if d < best or d != d:
                 best, sphere, against = d, i, k
-    around = near.shapes.kind.shape[0] + near.others.radius_m.shape[0]
+    around = near.shapes.kind.shape[0] + near.others.radius_m.shape[0] + 1  # 1: the map
     for p in range(body.pair.shape[0]):
         d, i, k = pair_gap(body, at, p, best - self_extra_m)
         if i >= 0:
@@ -277,9 +306,10 @@ def surroundings_along(
 class Clearance(Record):
     """The nearest place: which sphere of which link, against what, where, and the way out.
 
-    `against` is an object's name, `self:<sphere>` or `<arm>:<sphere>`. `point_m` (3,) lies on the
-    surface of the other thing and `normal` (3,) points from it to the arm, both in the world. Far
-    from everything, or with joints that are not finite, there is nothing to name: empty and None.
+    `against` is an object's name, `self:<sphere>`, `<arm>:<sphere>` or `MAPPED`. `point_m` (3,) is
+    on the surface of the other thing and `normal` (3,) points from it to the arm, both in the
+    world. Far from everything, or with joints that are not finite, there is nothing to name: empty
+    and None.
     """
 
     distance_m: float
@@ -321,6 +351,10 @@ def arm_clearance(
     normal = np.zeros(3)
     if k < shapes:
         point_normal(near.arrays.shapes, k, p, normal)
+    elif near.names[k : k + 1] == (MAPPED,):
+        place = occupied_distance(near.arrays.seen, p[0], p[1], p[2], math.inf)
+        offset = p - place[1:]
+        normal[:] = offset / place[0] if place[0] > 0.0 else (0.0, 0.0, 1.0)
     else:
         own = k - len(near.names)
         centre = at.centre_m[own] if own >= 0 else near.arrays.others.centre_m[k - shapes]

@@ -73,6 +73,16 @@ def key_of(x: int, y: int, z: int) -> int:
 
 
 @inline_kernel
+def corner_of(key: int) -> tuple[int, int, int]:
+    """The index of a brick's first voxel."""
+    return (
+        ((key >> 42) - _HALF) * 8,
+        (((key >> 21) & _LOW) - _HALF) * 8,
+        ((key & _LOW) - _HALF) * 8,
+    )
+
+
+@inline_kernel
 def _slot(a: MapArrays, key: int) -> int:
     """The slot of the hash that a key is in, or the free one that it would go to."""
     slots = len(a.key)
@@ -240,10 +250,7 @@ def see_through(
     for b in range(a.used[0]):
         if a.top[b] < FAINT:
             continue
-        key = a.brick[b]
-        x0 = ((key >> 42) - _HALF) * 8
-        y0 = (((key >> 21) & _LOW) - _HALF) * 8
-        z0 = ((key & _LOW) - _HALF) * 8
+        x0, y0, z0 = corner_of(a.brick[b])
         dx = (x0 + 4) * edge_m - T[0, 3]
         dy = (y0 + 4) * edge_m - T[1, 3]
         dz = (z0 + 4) * edge_m - T[2, 3]
@@ -289,10 +296,12 @@ def see_through(
 @inline_kernel
 def _centre(key: int, w: int, edge_m: float) -> tuple[float, float, float]:
     """Centre of a voxel in m."""
-    x = ((key >> 42) - _HALF) * 8 + (w >> 6)
-    y = (((key >> 21) & _LOW) - _HALF) * 8 + ((w >> 3) & 7)
-    z = ((key & _LOW) - _HALF) * 8 + (w & 7)
-    return (x + 0.5) * edge_m, (y + 0.5) * edge_m, (z + 0.5) * edge_m
+    x, y, z = corner_of(key)
+    return (
+        (x + (w >> 6) + 0.5) * edge_m,
+        (y + ((w >> 3) & 7) + 0.5) * edge_m,
+        (z + (w & 7) + 0.5) * edge_m,
+    )
 
 
 @inline_kernel
@@ -349,16 +358,12 @@ def resample(a: MapArrays, edge_m: float, other: MapArrays, other_edge_m: float)
     refused, share = 0, edge_m / other_edge_m
     low, high = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
     for b in range(a.used[0]):
-        key = a.brick[b]
+        x0, y0, z0 = corner_of(a.brick[b])
         for w in range(512):
             value = a.occupancy[b, w]
             if value < FAINT:
                 continue
-            corner = (
-                ((key >> 42) - _HALF) * 8 + (w >> 6),
-                (((key >> 21) & _LOW) - _HALF) * 8 + ((w >> 3) & 7),
-                ((key & _LOW) - _HALF) * 8 + (w & 7),
-            )
+            corner = (x0 + (w >> 6), y0 + ((w >> 3) & 7), z0 + (w & 7))
             for i in range(3):
                 low[i] = math.floor(corner[i] * share + 1e-9)
                 high[i] = math.ceil((corner[i] + 1) * share - 1e-9) - 1
@@ -398,12 +403,12 @@ def list_occupied(a: MapArrays, out: Ints) -> None:
     """Write the indices (n, 3) of all occupied voxels."""
     n = 0
     for b in range(a.used[0]):
-        key = a.brick[b]
+        x0, y0, z0 = corner_of(a.brick[b])
         for w in range(512):
             if a.occupancy[b, w] >= OCCUPIED:
-                out[n, 0] = ((key >> 42) - _HALF) * 8 + (w >> 6)
-                out[n, 1] = (((key >> 21) & _LOW) - _HALF) * 8 + ((w >> 3) & 7)
-                out[n, 2] = ((key & _LOW) - _HALF) * 8 + (w & 7)
+                out[n, 0] = x0 + (w >> 6)
+                out[n, 1] = y0 + ((w >> 3) & 7)
+                out[n, 2] = z0 + (w & 7)
                 n += 1
 
 
