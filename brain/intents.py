@@ -202,6 +202,8 @@ def _commit(
         return state, lost, None
     found = stored.rehearsal
     reason = _commit_problem(cell, limits, script_may_commit, state, seen, intent, found)
+    if reason is None and stored is not state.store[-1]:
+        reason = "a newer rehearsal is the one that is shown; rehearse this one again"
     if reason is not None or intent.nonce is None:
         return state, reason or "no nonce was given", None
     path = stored.swept or swept(cell, stored.world, found.stream, found.held)

@@ -1,7 +1,8 @@
 """Strict YAML: every file of ours is checked against a schema, and errors name file, key and value.
 
 Unknown keys are refused with the nearest valid name, numbers must be numbers and finite, the same
-key may not stand twice. A schema is a pydantic model that derives from `Strict`.
+key may not stand twice. A key says its unit, and a number that no cell has in that unit is refused:
+540 after `_m` is a millimetre meant. A schema is a pydantic model that derives from `Strict`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from pydantic_core import ErrorDetails
 
 from brain.errors import ConfigError
 
+LARGEST = 1e6
+"""No number of a robot or a cell is larger in SI units or degrees."""
+LARGEST_M = 50.0
+"""No place or length in a cell is larger."""
+PER_M = ("_n_m", "_s_m")
+"""Stiffness and damping per metre are no lengths."""
 SHOWN = 60
 """A value in an error message is cut to this many characters."""
 
@@ -72,7 +79,7 @@ def check(data: Any, schema: type[M], where: str) -> M:
     Raises:
         ConfigError: not as the schema says.
     """
-    _refuse_odd_numbers(data, where, "")
+    _refuse_odd_numbers(data, where)
     return check_json(json.dumps(data), schema, where)
 
 
@@ -83,11 +90,13 @@ def check_json(text: str, schema: type[M], where: str) -> M:
         ConfigError: not JSON, or not as the schema says.
     """
     try:
-        return schema.model_validate_json(text)
+        checked = schema.model_validate_json(text)
     except ValidationError as error:
         details = error.errors(include_url=False)
         more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
         raise ConfigError(f"{where}: {_sentence(_telling(details), schema)}{more}") from None
+    _refuse_odd_numbers(json.loads(text), where)
+    return checked
 
 
 def read_yaml(path: Path) -> Any:
@@ -135,18 +144,26 @@ _EXPONENT = re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$")
 _Loader.add_implicit_resolver("tag:forearm,2026:float", _EXPONENT, list("-+0123456789"))
 
 
-def _refuse_odd_numbers(data: Any, where: str, key: str) -> None:
-    """Walk plain data and refuse NaN, infinity and what JSON cannot say (dates)."""
+def _refuse_odd_numbers(data: Any, where: str, key: str = "", name: str = "") -> None:
+    """Walk plain data; refuse NaN, infinity, the absurdly large and what JSON cannot say (dates).
+
+    `key` is the whole way to the data, `name` the last one in it that says a unit.
+    """
     if isinstance(data, dict):
-        for name, value in data.items():
-            _refuse_odd_numbers(value, where, f"{key}.{name}" if key else str(name))
+        for part, value in data.items():
+            _refuse_odd_numbers(value, where, f"{key}.{part}" if key else str(part), str(part))
     elif isinstance(data, list):
         for i, value in enumerate(data):
-            _refuse_odd_numbers(value, where, f"{key}.{i}")
+            _refuse_odd_numbers(value, where, f"{key}.{i}", name)
     elif isinstance(data, float) and not math.isfinite(data):
         raise ConfigError(f"{where}: {key}: must be a finite number, got {data}")
     elif data is not None and not isinstance(data, str | int | float | bool):
         raise ConfigError(f"{where}: {key}: cannot be a {type(data).__name__}, got {data}")
+    elif isinstance(data, int | float) and name != "seed":
+        most = LARGEST_M if name.endswith("_m") and not name.endswith(PER_M) else LARGEST
+        if abs(data) > most:
+            unit = " (in m)" if most == LARGEST_M else ""
+            raise ConfigError(f"{where}: {key}: at most {most:g}{unit} is possible, got {data:g}")
 
 
 # ---------------------------------------------------------------- words for what is wrong

@@ -9,12 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from brain.errors import ConfigError
+from brain.errors import ConfigError, LogError
 from hardware.console import has_display, seeds_of
 from hardware.resolve import resolve
 from hardware.scene import ResolvedScene, load_scene
@@ -127,9 +127,21 @@ def say_failed(settings: Settings, sentence: str) -> None:
     """Say on standard error why there is no outcome; as JSON as well where that was asked for."""
     sys.stderr.write(sentence + "\n")
     if settings.json:
-        _say(json.dumps({"ok": False, "error": sentence.removeprefix("error: ")}))
+        with suppress(LogError):  # then standard error has to do
+            _say(json.dumps({"ok": False, "error": sentence.removeprefix("error: ")}))
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """Write a line of the answer.
+
+    Raises:
+        LogError: standard output is full or nobody reads it any more; nothing more goes there.
+    """
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # what is still in the buffer would fail at the end
+        os.close(nowhere)
+        raise LogError(f"standard output cannot be written: {error.strerror}") from None

@@ -353,6 +353,15 @@ def test_a_used_rehearsal_is_named_as_such_in_every_mode():
     assert refused == "this rehearsal was committed before; rehearse again"
 
 
+def test_only_the_rehearsal_that_is_shown_is_committed():
+    newer = replace(MADE, digest="newer")
+    before = at(Mode.PREVIEW, store=(kept(MADE), kept(newer)))
+    state, refused, _ = ask(before, seen(commit(), operator=operator()))
+    assert refused == "a newer rehearsal is the one that is shown; rehearse this one again"
+    assert state.store == before.store
+    assert state.playback is None
+
+
 def test_acts_of_one_tick_are_heeded_in_their_order():
     state, refused, request = ask(at(Mode.HOLD), seen(rehearse(), say("cancel"), rehearse()))
     assert refused is None

@@ -60,6 +60,28 @@ SCENES: dict[str, tuple[Change, tuple[str, ...]]] = {
         lambda s: s["arms"][0]["position_m"].__setitem__(2, float("inf")),
         ("position_m", "inf"),
     ),
+    "millimetres": (
+        lambda s: item(s, "tray").update(position_m=[320, 260, 750]),
+        ("objects", "position_m.0: at most 50 (in m)", "320"),
+    ),
+    "a size that overflows": (
+        lambda s: item(s, "teal_bar")["shapes"][0].update(size_m=[1e300, 0.02, 0.02]),
+        ("size_m.0: at most 50 (in m)", "1e+300"),
+    ),
+    "a time beyond all": (
+        lambda s: s["objects"].append(
+            {
+                "name": "trolley",
+                "role": "moving",
+                "shapes": [{"shape": "sphere", "radius_m": 0.1}],
+                "schedule": [
+                    {"t_s": 0.0, "position_m": [3.0, 3.0, 0.0]},
+                    {"t_s": 1e300, "position_m": [3.0, 2.0, 0.0]},
+                ],
+            }
+        ),
+        ("schedule.1.t_s: at most 1e+06", "1e+300"),
+    ),
     "a missing key": (lambda s: s["arms"][0].pop("position_m"), ("arms.0.position_m",)),
     "an unknown robot": (lambda s: s["arms"][0].update(robot="z2"), ("assets/z2", "ur5e")),
     "unknown limits": (lambda s: s.update(limits="slow"), ("slow", "default")),
@@ -72,8 +94,8 @@ SCENES: dict[str, tuple[Change, tuple[str, ...]]] = {
         ("arms.z1: starts in collision", "riser", "mm are needed"),
     ),
     "a grip that no gripper has": (
-        lambda s: step(s).update(force_n=1e9),
-        ("tasks.pick_place.steps.0.force_n: 1e+09 N", "z1", "allows"),
+        lambda s: step(s).update(force_n=1e5),
+        ("tasks.pick_place.steps.0.force_n: 100000 N", "z1", "allows"),
     ),
     "a target out of reach": (
         lambda s: step(s).update(place_m=[2.0, 0.26, 0.7705]),

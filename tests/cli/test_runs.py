@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+import run_sim
 from hardware.log import LogReader, LogWriter
 from tests.cli.door import Said, brief_hand, door, log_of, run, stored
 
@@ -164,3 +167,22 @@ def test_a_run_leaves_a_report_that_needs_nothing_else(brief, tmp_path):
     print(f"{path.stat().st_size} bytes, {page.images} pictures, fetches {page.found}")
     assert page.images > 0
     assert page.found == []
+
+
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_an_answer_that_nobody_can_be_given_is_status_2_and_one_line(args, brief, tmp_path):
+    said = answered_nowhere(brief, *args)
+    assert said.returncode == 2, said
+    assert said.stderr == "error: standard output cannot be written: No space left on device\n"
+
+
+def answered_nowhere(brief, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a log again with standard output on a full disk."""
+    with open("/dev/full", "w") as full:
+        return subprocess.run(
+            [sys.executable, "run_sim.py", "--replay", log_of(brief.out), *args],
+            cwd=Path(run_sim.__file__).parent,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
