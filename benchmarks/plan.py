@@ -40,8 +40,8 @@ from benchmarks.plan_peers import Ompl, has_ompl, vamp_seconds
 from benchmarks.plan_problems import Problem, archive, load
 from benchmarks.plan_scenes import ARMS, MARGIN_M, SCENES, SELF_MARGIN_M, Case, case
 from benchmarks.report import last_line, machine, percentiles
-from brain.body import Body, place
-from brain.distance import Obstacles, arm_clearance, obstacles, path_clearances
+from brain.body import Body, place, work
+from brain.distance import Obstacles, arm_clearance, free, obstacles
 from brain.geometry import Array
 from brain.planner import Plan, Planner
 from brain.world import BOX, CYLINDER, World
@@ -52,7 +52,6 @@ SLICE = 20
 """Iterations between two looks at whether there is a path."""
 BUDGET_S = 0.025
 PEER_S = 1.0
-WINDOW_M = 0.05
 TIMES_OF_COST = 5
 KEPT = Path(tempfile.gettempdir()) / "forearm-problems"
 
@@ -86,21 +85,14 @@ def is_free(
     body: Body, near: Obstacles, path: Array, margin_m: float, self_margin_m: float
 ) -> bool:
     """Whether a path keeps its margins at every configuration of the dense check."""
-    extra_m = margin_m - self_margin_m
-    found = path_clearances(body, near, dense(path), margin_m + WINDOW_M, extra_m)
-    return bool((found >= margin_m).all())
+    rows, at = dense(path), work(body)
+    return all(free(body.arrays, near.arrays, q, at, margin_m, self_margin_m) for q in rows)
 
 
-def first(planner: Planner) -> Plan | None:
+def first(planner: Planner) -> Array | None:
     """Plan until there is a path; None if there is none after all iterations."""
-    for _ in range(0, ITERATIONS, SLICE):
-        over = planner.advance(SLICE)
-        found = planner.result()
-        if isinstance(found, Plan):
-            return found
-        if over:
-            return None
-    return None
+    planner.advance(ITERATIONS, first=True)
+    return planner.path()
 
 
 def scenes(runs: int, ompl: bool) -> dict[str, Run]:
@@ -130,8 +122,8 @@ def scenes(runs: int, ompl: bool) -> dict[str, Run]:
             run.took_us.append(took_us if plan is not None else math.inf)
             run.solved += plan is not None
             if plan is not None:
-                free = is_free(the.body, the.near, plan.path_rad, MARGIN_M, SELF_MARGIN_M)
-                run.dense_failures += not free
+                kept = is_free(the.body, the.near, plan, MARGIN_M, SELF_MARGIN_M)
+                run.dense_failures += not kept
             if peer is not None:
                 took_s, path = peer.solve("RRTConnect", start, the.goals_rad[0], PEER_S)
                 run.peer_us.append(took_s * 1e6 if path is not None else math.inf)
@@ -177,7 +169,7 @@ def motion_bench_maker(body: Body, problems: list[Problem], ompl: bool) -> Run:
         run.took_us.append(took_us if plan is not None else math.inf)
         run.solved += plan is not None
         if plan is not None:
-            run.dense_failures += not is_free(body, near, plan.path_rad, 0.0, 0.0)
+            run.dense_failures += not is_free(body, near, plan, 0.0, 0.0)
         if ompl:
             peer = Ompl(body, near, q_range)
             took_s, path = peer.solve("RRTConnect", problem.start_rad, problem.goal_rad, PEER_S)
