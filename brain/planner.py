@@ -15,11 +15,12 @@ from typing import Literal
 
 import numpy as np
 
-from brain.body import Body, BodyArrays, Work, work
-from brain.certify import Bisection, Certificate, bisection, certify, narrowest
-from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance
+from brain.body import Body, BodyArrays, work
+from brain.certify import Certificate, certify
+from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance, free
 from brain.geometry import Array, frozen
 from brain.jit import lean_kernel
+from brain.planner_edges import Lanes, keeps_margin, lanes
 from brain.robot import IntArray
 from brain.search import AT, DONE, NODES, VERTICES, Search, Task
 from brain.trees import propose, settle
@@ -37,36 +38,27 @@ def advance(
     near: ObstacleArrays,
     task: Task,
     search: Search,
-    at: Work,
-    scratch: Bisection,
+    scratch: Lanes,
     margin_m: float,
     self_extra_m: float,
     iterations: int,
+    first: bool,
 ) -> tuple[int, int]:
-    """Do some iterations, each of one motion at most.
+    """Do some iterations, each of one motion at most; with `first` only until there is a path.
 
     Answers how many were done until the search was over, and how many configurations were looked
     at.
     """
     looks = 0
     for done in range(iterations):
-        if search.counter[AT.phase] == DONE:
+        if search.counter[AT.phase] == DONE or (first and search.counter[AT.best] > 0):
             return done, looks
         if propose(task, search):
-            bound, _, _, looked = narrowest(
-                body,
-                near,
-                search.edge_rad,
-                search.travel_rad,
-                at,
-                scratch,
-                margin_m,
-                TOLERANCE_M,
-                margin_m + TOLERANCE_M,
-                self_extra_m,
+            kept, looked = keeps_margin(
+                body, near, search.edge_rad, scratch, margin_m, TOLERANCE_M, self_extra_m
             )
             looks += looked
-            settle(task, search, bound >= margin_m)
+            settle(task, search, kept)
     return iterations, looks
 
 
@@ -186,10 +178,13 @@ class Planner:
             travel_rad=np.zeros((2, n)),
             sample_rad=np.zeros(n),
         )
-        self._at, self._bisection = work(body), bisection(body)
+        self._lanes = lanes(body)
 
-    def advance(self, iterations: int) -> bool:
-        """Do at most so many iterations; true when there is nothing left to do."""
+    def advance(self, iterations: int, *, first: bool = False) -> bool:
+        """Do at most so many iterations; true when there is nothing left to do.
+
+        With `first` there is nothing left to do once there is a path.
+        """
         if self._task is None:
             return True
         done, looks = advance(
@@ -197,26 +192,34 @@ class Planner:
             self._near.arrays,
             self._task,
             self._search,
-            self._at,
-            self._bisection,
+            self._lanes,
             self._margin_m,
             self._margin_m - self._self_margin_m,
             iterations,
+            first,
         )
         self._iterations += done
         self._looks += looks
         return done < iterations
+
+    def path(self) -> Array | None:
+        """Return the best path (k, n) so far, each motion certified to keep the margins, or None.
+
+        `result` says how near it comes too, which takes longer.
+        """
+        if self._task is None or self._search.counter[AT.best] == 0:
+            return None
+        return frozen(self._search.best_rad[: self._search.counter[AT.best]])
 
     def result(self) -> Plan | NoPlan:
         """Return the best plan so far, or why there is none."""
         if self._task is None:
             assert self._refused is not None
             return self._refused
-        vertices = int(self._search.counter[AT.best])
-        if vertices == 0:
+        path = self.path()
+        if path is None:
             sentence = f"no way found in {self._iterations} iterations"
             return NoPlan(reason="not found", sentence=sentence)
-        path = frozen(self._search.best_rad[:vertices])
         at_goal = np.flatnonzero((self._task.goal_rad == path[-1]).all(axis=1))[0]
         return Plan(
             path_rad=path,
@@ -253,8 +256,11 @@ class Planner:
 
     def _too_near(self, q_rad: Array) -> Clearance | None:
         """Return what is nearer than the margins at q, None if nothing is."""
+        at, near, own_m = work(self._body), self._near.arrays, self._self_margin_m + TOLERANCE_M
+        if free(self._body.arrays, near, q_rad, at, self._margin_m + TOLERANCE_M, own_m):
+            return None
         extra_m = self._margin_m - self._self_margin_m
-        found = arm_clearance(self._body, self._near, q_rad, self_extra_m=extra_m)
+        found = arm_clearance(self._body, self._near, q_rad, at, self_extra_m=extra_m)
         needed = self._self_margin_m if found.against.startswith("self:") else self._margin_m
         return None if found.distance_m >= needed + TOLERANCE_M else found
 

@@ -152,6 +152,7 @@ def _settle_connection(task: Task, search: Search, free: bool) -> None:
         if counter[AT.vertices] == 0:  # too many to be a good path
             _plant(task, search)
         else:
+            keep(task, search)
             counter[AT.tries] = counter[AT.misses] = 0
             counter[AT.phase] = SHORTEN
 
