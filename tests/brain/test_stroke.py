@@ -1,0 +1,202 @@
+"""Verdicts of strokes against dense sampling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from brain.body import place
+from brain.certify import path_at
+from brain.distance import obstacles
+from brain.errors import ConfigError
+from brain.geometry import transform
+from brain.kinematics import tool_pose
+from brain.rehearsal import NEAR_M
+from brain.stroke import (
+    _joints,
+    _resample,
+    changed,
+    path_verdict,
+    seen_along,
+    stroke_verdict,
+)
+from brain.world import make_world
+from tests.brain.plain_distance import arm_distance, box, random_world, ur5e_with_spheres
+
+ARM = ur5e_with_spheres()
+T_WORLD_BASE = transform((0.0, 0.1, 0.0))
+BODY = place(ARM, T_WORLD_BASE)
+Q = np.array([0.0, -1.2, 1.6, -2.0, -1.57, 0.0])
+NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+
+
+def straight(to, count=60):
+    start = tool_pose(ARM, Q)
+    poses = np.repeat(start[None], count, axis=0)
+    poses[:, :3, 3] += np.linspace(0.0, 1.0, count)[:, None] * np.array(to)
+    return poses
+
+
+def joints(poses):
+    drawn, _ = _resample(np.concatenate([tool_pose(ARM, Q)[None], poses]), 100)
+    path, end, _, _ = _joints(BODY, Q, drawn)
+    return drawn, path[:end]
+
+
+def dense(world, path, count=150):
+    rows = np.linspace(0.0, len(path) - 1.0, count)
+    return rows, np.array(
+        [
+            arm_distance(ARM, ARM.spheres, NO_PAIRS, world, T_WORLD_BASE, path_at(path, u))
+            for u in rows
+        ]
+    )
+
+
+def block(at, half=(0.03, 0.03, 0.1)):
+    tool = (T_WORLD_BASE @ tool_pose(ARM, Q))[:3, 3]
+    return make_world((box("shelf", tuple(tool + np.array(at)), half),))
+
+
+def test_nothing_is_safe_that_a_dense_check_finds_nearer_than_the_margin():
+    rng, kinds = np.random.default_rng(1), set()
+    for _ in range(30):
+        world = random_world(rng, 2)
+        poses = straight(rng.uniform(-0.25, 0.25, 3))
+        found = stroke_verdict(BODY, obstacles(world), Q, poses)
+        _, path = joints(poses)
+        _, gaps = dense(world, path)
+        kinds.add(found.kind)
+        if found.kind == "safe":
+            assert gaps.min() >= NEAR_M
+        if gaps.min() < 0.0:
+            assert found.kind == "contact"
+    assert {"safe", "contact"} <= kinds
+
+
+def test_the_first_contact_is_where_a_dense_check_finds_it():
+    world, poses = block((0.0, 0.3, 0.0)), straight((0.0, 0.5, 0.0))
+    found = stroke_verdict(BODY, obstacles(world), Q, poses)
+    _, path = joints(poses)
+    rows, gaps = dense(world, path, 500)
+    assert found.kind == "contact"
+    assert found.place is not None
+    assert found.place.against == "shelf"
+    assert found.row == pytest.approx(rows[np.argmax(gaps <= 0.001)], abs=0.15)
+    assert found.place.normal[1] < -0.7
+
+
+def test_a_proposed_change_passes_the_dense_check():
+    world, poses = block((0.0, 0.3, 0.0)), straight((0.0, 0.5, 0.0))
+    found = stroke_verdict(BODY, obstacles(world), Q, poses)
+    print(found.sentence())
+    assert found.change is not None
+    drawn, _ = joints(poses)
+    forward, left = seen_along(BODY, drawn)
+    moved = changed(drawn, found.change, left, forward, found.place.normal)
+    path, end, _, _ = _joints(BODY, Q, moved)
+    assert end == len(moved)
+    assert dense(world, path, 400)[1].min() >= NEAR_M
+    assert f"touches shelf at {100 * found.along_m:.0f} cm of the path; go" in found.sentence()
+
+
+def test_left_is_left_as_seen_along_the_stroke():
+    drawn, _ = joints(straight((0.0, 0.4, 0.0)))
+    forward, left = seen_along(BODY, drawn)
+    np.testing.assert_allclose(forward, (0.0, 1.0, 0.0), atol=1e-9)
+    np.testing.assert_allclose(left, (-1.0, 0.0, 0.0), atol=1e-9)
+
+
+def test_a_wall_all_round_is_cleared_by_no_small_change():
+    found = stroke_verdict(
+        BODY, obstacles(block((0.0, 0.3, 0.0), (2.0, 0.02, 2.0))), Q, straight((0.0, 0.5, 0.0))
+    )
+    assert found.kind == "contact"
+    assert found.change is None
+    assert found.sentence().endswith("no small change clears it")
+
+
+def test_what_cannot_be_followed_says_which_pose_and_why():
+    near = obstacles(make_world(()))
+    for to in ((-50.0, 0.0, 0.0), (0.0, 0.0, 1.5)):
+        found = stroke_verdict(BODY, near, Q, straight(to))
+        assert found.kind == "unreachable"
+        assert found.reason.startswith("pose ")
+        assert found.sentence().startswith("unreachable at ")
+
+
+def test_a_start_in_collision_says_which_link_and_what():
+    found = stroke_verdict(
+        BODY, obstacles(block((0.0, 0.0, 0.0), (0.1, 0.1, 0.1))), Q, straight((0.0, 0.1, 0.0))
+    )
+    assert (found.kind, found.row, found.place.against) == ("contact", 0.0, "shelf")
+    assert found.place.link > 0
+
+
+def test_unseen_space_is_not_safe():
+    near, poses = obstacles(make_world(())), straight((0.0, 0.3, 0.0))
+    dark = (T_WORLD_BASE @ tool_pose(ARM, Q))[:3, 3] + np.array((0.0, 0.3, 0.0))
+
+    def unseen(centre_m, radius_m):
+        return np.linalg.norm(centre_m - dark, axis=1) < radius_m + 0.05
+
+    found = stroke_verdict(BODY, near, Q, poses, unseen=unseen)
+    assert found.kind == "unseen"
+    assert 0.0 < found.along_m < 0.25
+    assert stroke_verdict(BODY, near, Q, poses).kind == "safe"
+
+
+def test_many_poses_are_the_stroke_that_few_are():
+    world = block((0.0, 0.3, 0.0))
+    few, many = (
+        stroke_verdict(BODY, obstacles(world), Q, straight((0.0, 0.5, 0.0), k)) for k in (2, 10_000)
+    )
+    assert few.along_m == pytest.approx(many.along_m, abs=1e-6)
+
+
+@pytest.mark.parametrize("spoil", ["nan", "scale", "mirror", "none", "many"])
+def test_bad_strokes_are_refused_by_name(spoil):
+    poses = straight((0.0, 0.1, 0.0), 5)
+    if spoil == "nan":
+        poses[2, 0, 3] = math.nan
+    elif spoil == "scale":
+        poses[2, :3, :3] *= 1.1
+    elif spoil == "mirror":
+        poses[2, :3, 0] *= -1.0
+    elif spoil == "none":
+        poses = poses[:0]
+    else:
+        poses = np.repeat(poses[:1], 10_001, axis=0)
+    named = "poses" if spoil in ("none", "many") else "pose 2 of the stroke"
+    with pytest.raises(ConfigError, match=named):
+        stroke_verdict(BODY, obstacles(make_world(())), Q, poses)
+
+
+def test_a_way_that_is_not_finite_is_refused():
+    with pytest.raises(ConfigError, match="path_rad"):
+        path_verdict(BODY, obstacles(make_world(())), np.full((2, 6), math.nan))
+
+
+def test_the_pose_that_cannot_be_reached_is_numbered_as_drawn():
+    poses = straight((-50.0, 0.0, 0.0), 3)
+    poses[1:, :3, 3] = poses[0, :3, 3] + np.array([[0.0, 0.05, 0.0], [-50.0, 0.0, 0.0]])
+    found = stroke_verdict(BODY, obstacles(make_world(())), Q, poses)
+    assert found.kind == "unreachable"
+    assert found.reason.startswith("pose 2 of the stroke")
+
+
+def test_a_long_stroke_to_and_fro_is_judged_at_its_turning_points():
+    there = straight((0.0, 0.2, 0.0), 2)
+    poses = np.concatenate([there] * 40)
+    near = obstacles(block((0.0, 0.33, 0.0)))
+    once = stroke_verdict(BODY, near, Q, there)
+    many = stroke_verdict(BODY, near, Q, poses)
+    assert many.kind == once.kind
+    assert many.certified_m <= once.certified_m + 0.002
+
+
+def test_a_stroke_longer_than_can_be_judged_is_refused():
+    with pytest.raises(ConfigError, match=r"stroke: 1\d\d\.\d m long, at most 100 m"):
+        stroke_verdict(BODY, obstacles(make_world(())), Q, straight((0.0, 150.0, 0.0)))
