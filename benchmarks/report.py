@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 
 def percentiles(samples: npt.ArrayLike, *which: float) -> tuple[float, ...]:
-    """Return the percentiles asked for, 50 and 99 unless told."""
-    return tuple(float(v) for v in np.percentile(samples, which or (50.0, 99.0)))
+    """Return the percentiles asked for, 50 and 99 unless told; each is one of the samples.
+
+    Between two of them it is the larger, so that infinite ones (unsolved) do not make it NaN.
+    """
+    return tuple(float(v) for v in np.percentile(samples, which or (50.0, 99.0), method="higher"))
 
 
 def machine() -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from brain.geometry import Array
 from brain.jit import inline_kernel, kernel, lean_kernel
-from brain.shapes import bounding_radius, point_distance
+from brain.shapes import point_distance
 from brain.voxel_kernels import OCCUPIED, MapArrays, corner_of
 from brain.voxels import VoxelMap
 from brain.world import ShapeArrays, World
@@ -82,20 +82,9 @@ def occupied(seen: VoxelMap, world: World, window_m: Array, explained_m: float) 
         raise ValueError(
             f"window_m: {window_m.tolist()} has over {BRICKS_MAX} bricks of {size_m} m"
         )
-    shapes, radius_m = (
-        world.shapes,
-        np.array(
-            [
-                bounding_radius(k, s)
-                for k, s in zip(world.shapes.kind, world.shapes.size_m, strict=True)
-            ]
-        ),
-    )
     brick = np.full(tuple(shape), -1, dtype=np.int32)
     row = np.zeros((seen.bricks, SIDE * SIDE), dtype=np.uint8)
-    bricks, voxels = _take(
-        seen.arrays, seen.edge_m, shapes, radius_m.reshape(-1), explained_m, low, brick, row
-    )
+    bricks, voxels = _take(seen.arrays, seen.edge_m, world.shapes, explained_m, low, brick, row)
     apart = np.empty(tuple(shape), dtype=np.float32)
     _spread(brick, apart)
     arrays = OccupiedArrays(
@@ -112,7 +101,6 @@ def _take(
     a: MapArrays,
     edge_m: float,
     shapes: ShapeArrays,
-    radius_m: Array,
     explained_m: float,
     low: npt.NDArray[np.int64],
     brick: npt.NDArray[np.int32],

@@ -175,7 +175,6 @@ class Planner:
             cost=np.full(1, math.inf),
             random=np.array([seed], dtype=np.uint64),
             edge_rad=np.zeros((2, n)),
-            travel_rad=np.zeros((2, n)),
             sample_rad=np.zeros(n),
         )
         self._lanes = lanes(body)

@@ -247,7 +247,10 @@ def _moves(body: BodyArrays, edge_rad: Array, s: Lanes) -> None:
 
 @lean_kernel
 def _shape(kind: int, size: Array, T: Array, x: Array, y: Array, z: Array, out: Array) -> None:
-    """Write the signed distance of points to a shape (see `shapes.local_distance`)."""
+    """Write the signed distance of points to a shape (see `shapes.local_distance`).
+
+    Comparisons are such that a NaN anywhere stays.
+    """
     a, b, c = size[0], size[1], size[2]
     r00, r01, r02, px = T[0, 0], T[0, 1], T[0, 2], T[0, 3]
     r10, r11, r12, py = T[1, 0], T[1, 1], T[1, 2], T[1, 3]
@@ -260,7 +263,7 @@ def _shape(kind: int, size: Array, T: Array, x: Array, y: Array, z: Array, out: 
             w = abs(r02 * dx + r12 * dy + r22 * dz) - c
             most = u if u > v else v
             most = most if most > w else w
-            u, v, w = (u if u > 0.0 else 0.0), (v if v > 0.0 else 0.0), (w if w > 0.0 else 0.0)
+            u, v, w = (0.0 if u < 0.0 else u), (0.0 if v < 0.0 else v), (0.0 if w < 0.0 else w)
             out[lane] = math.sqrt(u * u + v * v + w * w) + (most if most < 0.0 else 0.0)
     elif kind == CYLINDER:
         for lane in range(LANES):
@@ -270,7 +273,7 @@ def _shape(kind: int, size: Array, T: Array, x: Array, y: Array, z: Array, out: 
             w = abs(r02 * dx + r12 * dy + r22 * dz) - b
             u = math.sqrt(u * u + v * v) - a
             most = u if u > w else w
-            u, w = (u if u > 0.0 else 0.0), (w if w > 0.0 else 0.0)
+            u, w = (0.0 if u < 0.0 else u), (0.0 if w < 0.0 else w)
             out[lane] = math.sqrt(u * u + w * w) + (most if most < 0.0 else 0.0)
     elif kind in (CAPSULE, SPHERE):
         long = b if kind == CAPSULE else 0.0
@@ -279,7 +282,7 @@ def _shape(kind: int, size: Array, T: Array, x: Array, y: Array, z: Array, out: 
             u = r00 * dx + r10 * dy + r20 * dz
             v = r01 * dx + r11 * dy + r21 * dz
             w = abs(r02 * dx + r12 * dy + r22 * dz) - long
-            w = w if w > 0.0 else 0.0
+            w = 0.0 if w < 0.0 else w
             out[lane] = math.sqrt(u * u + v * v + w * w) - a
     else:
         for lane in range(LANES):
@@ -310,7 +313,7 @@ def _within(d: Array, reach_m: float, tolerance_m: float, move: Array) -> bool:
     """Whether a distance in any lane is not above a reach with tolerance and motion."""
     found = 0
     for lane in range(LANES):
-        more = move[lane] if move[lane] > tolerance_m else tolerance_m
+        more = tolerance_m if move[lane] < tolerance_m else move[lane]
         found += 0 if d[lane] >= reach_m + more else 1
     return found > 0
 

@@ -61,7 +61,7 @@ class Search(NamedTuple):
 
     `counter` holds `Places` and, from `AT.size` on, the sizes of the two trees. `cost` (1,) belongs
     to the best path. `random` (1,) is the generator's whole state. `edge_rad` (2, n) is the motion
-    that is proposed next, `travel_rad` (2, n) how far its joints have turned at its ends.
+    that is proposed next.
     """
 
     q_rad: Array
@@ -72,7 +72,6 @@ class Search(NamedTuple):
     cost: Array
     random: npt.NDArray[np.uint64]
     edge_rad: Array
-    travel_rad: Array
     sample_rad: Array
 
 
@@ -113,11 +112,10 @@ def path_length(path_rad: Array, vertices: int, weight: Array) -> float:
 @lean_kernel
 def propose_edge(search: Search, a: Array, b: Array, share: float) -> None:
     """Propose the motion from a, a share of the way to b, at most all of it."""
-    edge, travel = search.edge_rad, search.travel_rad
+    edge = search.edge_rad
     for k in range(a.shape[0]):
         edge[0, k] = a[k]
         edge[1, k] = b[k] if share >= 1.0 else a[k] + share * (b[k] - a[k])
-        travel[1, k] = abs(edge[1, k] - edge[0, k])
 
 
 @lean_kernel

@@ -1,249 +1,67 @@
-"""The verdict for a stroke of the hand, or any way in joint space, with a change that clears it.
+"""A stroke of the hand: what joints it takes, its verdict, and a change that clears it.
 
-A stroke is followed on the branch that the arm is on, from its present joints. Distances are those
-of the enclosing spheres and hold between samples (`certify`), so nothing is called safe that
-touches. Left and right are as seen along the stroke from its start to its end with the world's z
-up; a stroke straight up or down is seen from the base towards the tool.
+A stroke is followed on the branch that the arm is on, from its present joints. Left and right are
+as seen along the stroke from its start to its end with the world's z up; a stroke straight up or
+down is seen from the base towards the tool.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from brain.body import Body, BodyArrays, Work, work
-from brain.certify import Bisection, bisection, narrowest, path_at, tool_travel, travel
-from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance, nearest
+from brain.body import Body, work
+from brain.certify import bisection
+from brain.distance import Clearance, Obstacles
 from brain.errors import ConfigError
 from brain.geometry import Array, rotvec_to_matrix
 from brain.ik_polish import newton
-from brain.jit import kernel, lean_kernel
+from brain.jit import kernel
 from brain.kinematics import pose_error, tool_pose
-from brain.record import replace
+from brain.path_verdict import (
+    SELF_EXTRA_M,
+    TOUCH_M,
+    Change,
+    ChangeKind,
+    PathVerdict,
+    Side,
+    Unseen,
+    first_unseen,
+    narrowest_along,
+    path_verdict,
+)
 from brain.rehearsal import NEAR_M
 from brain.robot import ArmArrays
-from brain.swept import sweep
-from brain.world import BoolArray
 
 POSES_MAX = 10_000
 ROWS_MAX = 5000
-"""Steps of STEP_M for 100 m: fewer would cut the corners of a stroke that goes to and fro."""
 STEP_M = 0.02
+LONGEST_M = STEP_M * ROWS_MAX
+"""A longer stroke would have its corners cut; a shorter one has them cut within a step."""
 LEVER_M = 0.2
 """A turn counts as the way of a point this far from the tool."""
 JUMP_RAD = 0.5
 """A joint that turns farther within a step has changed its branch."""
-SELF_EXTRA_M = 0.016
-"""The arm's own links are near each other in every pose: to itself it keeps 4 mm of the 20."""
-ENOUGH_M = 0.05
-"""Clearance beyond this is not told apart."""
-TOUCH_M = 0.0005
-"""What cannot be shown to be farther than this counts as first contact."""
 RAMP_M = 0.10
 """A shift grows over this much of the stroke."""
 SHIFTS_M = (0.02, 0.04, 0.08, 0.15)
 TURNS_RAD = (math.radians(5), math.radians(10), math.radians(20), math.radians(30))
 HALVINGS = 2
 LIMIT, UNREACHABLE, JUMP = 1, 2, 3
-LONGEST_M = STEP_M * ROWS_MAX
-
-StrokeKind = Literal["safe", "near", "contact", "unseen", "unreachable"]
-ChangeKind = Literal["turn", "shift"]
-Side = Literal["left", "right", "up", "down", "away"]
-Unseen = Callable[[Array, Array], BoolArray]
-"""Which of the spheres, centres (m, 3) in the world and radii (m,), reach into unseen space."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change of a whole stroke: `size` in m or rad; `moved_m` is how far it moves the tool.
-
-    A turn is about where the tool is now, a shift grows over the first `RAMP_M`; the tool's
-    orientation stays as drawn.
-    """
-
-    kind: ChangeKind
-    side: Side
-    size: float
-    moved_m: float
-
-    def sentence(self) -> str:
-        """Say it to the operator; few digits, so that what is said is what was checked."""
-        if self.kind == "turn":
-            return f"go {math.degrees(self.size):.6g} degrees {self.side}"
-        return f"go {100 * self.size:.6g} cm {self.side}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PathVerdict:
-    """What was found along a way: place (row of the joints, m of the tool's way), link, obstacle.
-
-    `certified_m`: nowhere nearer. `place` has surface point and normal in the world. `reason` says
-    why a pose is unreachable. `asked`: a change was looked for.
-    """
-
-    kind: StrokeKind
-    certified_m: float
-    row: float
-    along_m: float
-    place: Clearance | None
-    reason: str = ""
-    asked: bool = False
-    change: Change | None = None
-
-    def sentence(self) -> str:
-        """Say it to the operator."""
-        at = f"at {100 * self.along_m:.0f} cm of the path"
-        if self.place is None:
-            return f"{self.kind} {at}: {self.reason}" if self.reason else f"{self.kind} {at}"
-        if self.kind == "unseen":
-            text = f"unseen space for {self.place.sphere} {at}"
-        elif self.kind == "contact":
-            text = f"{self.place.sphere} touches {self.place.against} {at}"
-        elif self.place.point_m is None or self.place.distance_m > ENOUGH_M:
-            return f"safe: nothing nearer than {100 * ENOUGH_M:.0f} cm"
-        else:
-            gap = f"{100 * self.place.distance_m:.1f} cm"
-            text = f"{self.kind}: {gap} from {self.place.sphere} to {self.place.against} {at}"
-        if not self.asked:
-            return text
-        return f"{text}; {self.change.sentence() if self.change else 'no small change clears it'}"
-
-
-# ---------------------------------------------------------------- along a way in joint space
-
-
-@lean_kernel
-def first_below(
-    body: BodyArrays,
-    near: ObstacleArrays,
-    path_rad: Array,
-    at: Work,
-    q: Array,
-    level_m: float,
-) -> float:
-    """Row of the first place whose clearance is not over `level_m`, within TOUCH_M; -1 for none.
-
-    No step is longer than the clearance at its start. A place that is not finite counts.
-    """
-    u, last = 0.0, float(path_rad.shape[0] - 1)
-    while True:
-        row = min(int(u), max(path_rad.shape[0] - 2, 0))
-        for k in range(q.shape[0]):
-            q[k] = path_rad[row, k]
-            if u > row:
-                q[k] += (u - row) * (path_rad[row + 1, k] - path_rad[row, k])
-        room = nearest(body, near, q, at, level_m + ENOUGH_M, 0.0)[0] - level_m
-        if not room > TOUCH_M:
-            return u
-        if u >= last:
-            return -1.0
-        row = min(int(u), path_rad.shape[0] - 2)
-        most = 0.0
-        for c in range(body.link.shape[0]):
-            moved = 0.0
-            for k in range(body.link[c]):
-                moved += abs(path_rad[row + 1, k] - path_rad[row, k]) * body.reach_m[k, c]
-            most = max(most, moved)
-        # Two of one's own links can both move.
-        u = min(u + 0.5 * room / most, row + 1.0) if most > 0.0 else row + 1.0
-
-
-def path_verdict(
-    body: Body,
-    near: Obstacles,
-    path_rad: Array,
-    margin_m: float = NEAR_M,
-    unseen: Unseen | None = None,
-) -> PathVerdict:
-    """Judge a way along the polyline `path_rad` (k, n), k >= 1; unseen None: all else is free.
-
-    Raises:
-        ConfigError: the path is empty or not finite.
-    """
-    path = np.ascontiguousarray(path_rad, dtype=np.float64)
-    n = body.model.dof
-    if path.ndim != 2 or path.shape[1] != n or len(path) == 0:
-        raise ConfigError(f"path_rad {path.shape}: must be (k, {n}) with at least one row")
-    if not np.isfinite(path).all():
-        raise ConfigError("path_rad: must be finite")
-    at = work(body)
-    certified_m, row, _ = _narrowest(body, near, path, at, bisection(body), -math.inf)
-    place = arm_clearance(body, near, path_at(path, row), at, math.inf, SELF_EXTRA_M)
-    if place.against.startswith("self:"):
-        place = replace(place, distance_m=place.distance_m - SELF_EXTRA_M)
-    kind: StrokeKind = "safe" if certified_m >= margin_m else "near"
-    if not certified_m > SELF_EXTRA_M:
-        first = first_below(body.arrays, near.arrays, path, at, np.zeros(n), 0.0)
-        if first >= 0.0:
-            kind, row = "contact", first
-            place = arm_clearance(body, near, path_at(path, row), at)
-    if unseen is not None and kind != "contact":
-        found = _first_unseen(body, path, unseen)
-        if found is not None:
-            kind, row, place = "unseen", float(found[0]), _at_unseen(body, found[1])
-    return PathVerdict(
-        kind=kind,
-        certified_m=certified_m,
-        row=row,
-        along_m=tool_travel(body, path, row),
-        place=place,
-    )
-
-
-def _narrowest(
-    body: Body, near: Obstacles, path: Array, at: Work, scratch: Bisection, stop_m: float
-) -> tuple[float, float, float]:
-    bound_m, lowest_m, row, _ = narrowest(
-        body.arrays,
-        near.arrays,
-        path,
-        travel(path),
-        at,
-        scratch,
-        ENOUGH_M,
-        0.001,
-        stop_m,
-        SELF_EXTRA_M,
-    )
-    return bound_m, row, lowest_m
-
-
-def _first_unseen(body: Body, path: Array, unseen: Unseen) -> tuple[int, int] | None:
-    """Row and sphere that first reach into unseen space, spheres enlarged between samples."""
-    part = sweep(body, path)
-    cluster = np.repeat(np.arange(len(body.arrays.link)), np.diff(body.arrays.first))
-    moves = body.spheres.link > 0
-    for s, row in enumerate(part.row):
-        radius_m = body.spheres.radius_m + part.arrays.slack_m[s][cluster]
-        hit = np.flatnonzero(unseen(part.arrays.centre_m[s], radius_m) & moves)
-        if len(hit):
-            return int(row), int(hit[0])
-    return None
-
-
-def _at_unseen(body: Body, sphere: int) -> Clearance:
-    return Clearance(
-        distance_m=math.nan,
-        link=int(body.spheres.link[sphere]),
-        sphere=body.spheres.name[sphere],
-        against="unseen space",
-        point_m=None,
-        normal=None,
-    )
 
 
 # ---------------------------------------------------------------- from a stroke to joints
 
 
 @kernel
-def _resample(poses: Array, rows_max: int) -> tuple[Array, Array]:
-    """Poses at equal steps along a stroke, both ends kept, and which pose each is on its way to."""
+def _resample(poses: Array) -> tuple[Array, Array, float]:
+    """Poses at equal steps along a stroke, both ends kept, and which pose each is on its way to.
+
+    Answers the length in m too, turns counted by `LEVER_M`; no poses if it is over `LONGEST_M`.
+    """
     k = poses.shape[0]
     error, far = np.zeros((k, 6)), np.zeros(k)
     for i in range(1, k):
@@ -252,7 +70,9 @@ def _resample(poses: Array, rows_max: int) -> tuple[Array, Array]:
         way = math.sqrt(e[0] ** 2 + e[1] ** 2 + e[2] ** 2)
         turn = math.sqrt(e[3] ** 2 + e[4] ** 2 + e[5] ** 2)
         far[i] = far[i - 1] + max(way, LEVER_M * turn)
-    rows = 1 + min(rows_max, int(math.ceil(far[k - 1] / STEP_M)))
+    if not far[k - 1] <= LONGEST_M:
+        return np.zeros((0, 4, 4)), np.zeros(0), far[k - 1]
+    rows = 1 + int(math.ceil(far[k - 1] / STEP_M))
     out, to, i = np.zeros((rows, 4, 4)), np.zeros(rows), 1
     for r in range(rows):
         if r == 0 or k == 1:
@@ -271,7 +91,7 @@ def _resample(poses: Array, rows_max: int) -> tuple[Array, Array]:
                 out[r, a, b] = 0.0
                 for c in range(3):
                     out[r, a, b] += turn_R[a, c] * poses[i - 1, c, b]
-    return out, to
+    return out, to, far[k - 1]
 
 
 @kernel
@@ -322,19 +142,19 @@ def stroke_verdict(
 ) -> PathVerdict:
     """Judge a stroke: tool poses (k, 4, 4) in the arm's base, from the joints q_now (n,) on.
 
-    The way from the present tool pose to the first pose belongs to it. Where it is in contact,
-    near, or cannot be followed, the smallest change of the stroke that is safe is proposed.
+    The way from the present tool pose to the first pose belongs to it. Where it touches or comes
+    near on its way, the smallest change of a bounded fan is proposed that makes it safe. Where it
+    cannot be followed, or starts in contact, nothing is proposed.
 
     Raises:
         ConfigError: joints or a pose are not finite, a pose is not rigid, there is none, too many,
-            or the stroke is longer than `LONGEST_M`.
+            or the stroke is longer than `LONGEST_M`; the margin cannot be.
     """
     q, T = _checked(body, q_now_rad, poses)
     way = np.concatenate([tool_pose(body.model, q)[None], T])
-    long_m = float(np.linalg.norm(np.diff(way[:, :3, 3], axis=0), axis=1).sum())
-    if not long_m <= LONGEST_M:
+    drawn, to, long_m = _resample(way)
+    if len(drawn) == 0:
         raise ConfigError(f"stroke: {long_m:.1f} m long, at most {LONGEST_M:.0f} m can be judged")
-    drawn, to = _resample(way, ROWS_MAX)
     path, end, reason, joint = _joints(body, q, drawn)
     found = path_verdict(body, near, path[:end], margin_m, unseen)
     if reason and found.kind in ("safe", "near"):
@@ -355,15 +175,7 @@ def stroke_verdict(
     if found.kind not in ("contact", "near") or found.place is None or found.row == 0.0:
         return found  # a start in contact is nothing that a change of the stroke clears
     change = _proposal(body, near, q, drawn, margin_m, unseen, found.place)
-    return PathVerdict(
-        kind=found.kind,
-        certified_m=found.certified_m,
-        row=found.row,
-        along_m=found.along_m,
-        place=found.place,
-        asked=True,
-        change=change,
-    )
+    return replace(found, asked=True, change=change)
 
 
 def _joints(body: Body, q: Array, drawn: Array) -> tuple[Array, int, int, int]:
@@ -396,7 +208,7 @@ def changed(drawn: Array, change: Change, left: Array, forward: Array, away: Arr
 
 def seen_along(body: Body, drawn: Array) -> tuple[Array, Array]:
     """Forward and left (3,), (3,) of a stroke, horizontal in the world, given in the arm's base."""
-    R = body.arrays.arm.T_link_joint[0, :3, :3] @ body.model.chain.T_link_joint[0, :3, :3].T
+    R = _R_world_base(body)
     for ahead in (drawn[-1, :3, 3] - drawn[0, :3, 3], drawn[0, :3, 3], np.array((1.0, 0.0, 0.0))):
         forward = R @ ahead
         forward[2] = 0.0
@@ -406,6 +218,12 @@ def seen_along(body: Body, drawn: Array) -> tuple[Array, Array]:
     forward /= length
     left = np.array((-forward[1], forward[0], 0.0))
     return R.T @ forward, R.T @ left
+
+
+def _R_world_base(body: Body) -> Array:
+    """Rotation (3, 3) of the base in the world, which a body has folded into its first joint."""
+    folded, bare = body.arrays.arm.T_link_joint[0], body.model.chain.T_link_joint[0]
+    return np.asarray(folded[:3, :3] @ bare[:3, :3].T)
 
 
 def _proposal(
@@ -423,7 +241,7 @@ def _proposal(
     towards the last that was not.
     """
     forward, left = seen_along(body, drawn)
-    R = body.arrays.arm.T_link_joint[0, :3, :3] @ body.model.chain.T_link_joint[0, :3, :3].T
+    R = _R_world_base(body)
     away = left if place.normal is None else R.T @ place.normal
     up = np.cross(forward, left)
     reach_m = float(np.linalg.norm(drawn[:, :3, 3] - drawn[0, :3, 3], axis=1).max())
@@ -435,9 +253,9 @@ def _proposal(
         path, end, _, _ = _joints(body, q, moved)
         if end < len(moved):
             return False
-        if not _narrowest(body, near, path, at, scratch, needed_m)[0] >= needed_m:
+        if not narrowest_along(body, near, path, at, scratch, needed_m)[0] >= needed_m:
             return False
-        return unseen is None or _first_unseen(body, path, unseen) is None
+        return unseen is None or first_unseen(body, path, unseen) is None
 
     sides: dict[Side, Array] = {"left": left, "right": -left, "up": up, "down": -up}
     fan = [side for side, to in sides.items() if float(to @ away) > -0.3]

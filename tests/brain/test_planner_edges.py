@@ -8,7 +8,7 @@ from brain.certify import bisection, narrowest
 from brain.distance import free, obstacles
 from brain.geometry import transform
 from brain.planner_edges import keeps_margin, lanes
-from brain.world import PLANE, make_world
+from brain.world import BOX, CAPSULE, CYLINDER, PLANE, SPHERE, make_world
 from tests.brain.plain_distance import (
     box,
     link_frames,
@@ -17,6 +17,7 @@ from tests.brain.plain_distance import (
     solid,
     ur5e_with_spheres,
 )
+from tests.brain.test_occupied import mapped
 
 ARM = ur5e_with_spheres()
 BODY = place(ARM, np.eye(4))
@@ -90,6 +91,36 @@ def test_joints_or_obstacles_that_are_not_finite_are_never_free(bad):
     broken[2] = bad
     assert not keeps(near, q, broken)
     assert not keeps(near, broken, q)
-    if math.isnan(bad):
-        near.arrays.shapes.T_world_shape[0, 1, 3] = bad
-        assert not keeps(near, q, q)
+
+
+KINDS = {BOX: (0.1, 0.1, 0.1), CYLINDER: (0.1, 0.1), CAPSULE: (0.1, 0.1), SPHERE: (0.1,), PLANE: ()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_shape_with_one_number_that_is_none_is_never_far(kind):
+    q = scene("table")[1]
+    far = solid("far", kind, KINDS[kind], transform((3.0, 3.0, -3.0)))
+    used = [("size_m", (k,)) for k in range(len(KINDS[kind]))]
+    used += [("T_world_shape", (i, 3)) for i in range(3)]
+    columns = {SPHERE: (), PLANE: (2,)}.get(kind, (0, 1, 2))
+    used += [("T_world_shape", (i, k)) for i in range(3) for k in columns]
+    for name, place_of in used:
+        near = obstacles(make_world((far,)))
+        assert keeps(near, q, q)
+        getattr(near.arrays.shapes, name)[0][place_of] = math.nan
+        assert not keeps(near, q, q), (name, place_of)
+
+
+def test_beside_a_map_it_agrees_with_bisection_too():
+    rng, differ, no, count = np.random.default_rng(3), 0, 0, 150
+    for _ in range(count):
+        indices = rng.integers(-60, 60, (40, 3))
+        near = obstacles(make_world(()), seen=mapped(indices).arrays)
+        a = rng.uniform(-2.0, 2.0, 6)
+        b = a + rng.normal(0.0, 0.3, 6)
+        free_by_bisection = by_bisection(near, a, b) >= MARGIN_M
+        differ += keeps(near, a, b) != free_by_bisection
+        no += not free_by_bisection
+    print(f"{differ} of {count} differ, limit 3; {no} are not free")
+    assert differ <= 3
+    assert 20 <= no <= count - 20

@@ -9,19 +9,13 @@ import pytest
 
 from brain.body import place
 from brain.certify import path_at
-from brain.distance import obstacles
+from brain.distance import arm_clearance, obstacles
 from brain.errors import ConfigError
 from brain.geometry import transform
 from brain.kinematics import tool_pose
+from brain.path_verdict import ENOUGH_M, path_verdict
 from brain.rehearsal import NEAR_M
-from brain.stroke import (
-    _joints,
-    _resample,
-    changed,
-    path_verdict,
-    seen_along,
-    stroke_verdict,
-)
+from brain.stroke import _joints, _resample, changed, seen_along, stroke_verdict
 from brain.world import make_world
 from tests.brain.plain_distance import arm_distance, box, random_world, ur5e_with_spheres
 
@@ -40,7 +34,7 @@ def straight(to, count=60):
 
 
 def joints(poses):
-    drawn, _ = _resample(np.concatenate([tool_pose(ARM, Q)[None], poses]), 100)
+    drawn, _, _ = _resample(np.concatenate([tool_pose(ARM, Q)[None], poses]))
     path, end, _, _ = _joints(BODY, Q, drawn)
     return drawn, path[:end]
 
@@ -200,3 +194,22 @@ def test_a_long_stroke_to_and_fro_is_judged_at_its_turning_points():
 def test_a_stroke_longer_than_can_be_judged_is_refused():
     with pytest.raises(ConfigError, match=r"stroke: 1\d\d\.\d m long, at most 100 m"):
         stroke_verdict(BODY, obstacles(make_world(())), Q, straight((0.0, 150.0, 0.0)))
+
+
+@pytest.mark.parametrize("margin_m", [math.nan, 0.0, -0.01, ENOUGH_M + 0.001])
+def test_a_margin_beyond_what_is_told_apart_is_refused(margin_m):
+    with pytest.raises(ConfigError, match="margin_m: "):
+        stroke_verdict(BODY, obstacles(make_world(())), Q, straight((0.0, 0.1, 0.0)), margin_m)
+
+
+def test_the_distance_said_of_the_arm_to_itself_is_the_true_one():
+    rng, own = np.random.default_rng(5), 0
+    for _ in range(2000):
+        q = rng.uniform(-2.5, 2.5, (1, 6))
+        found = path_verdict(BODY, obstacles(make_world(())), q)
+        if found.kind != "near" or not found.place.against.startswith("self:"):
+            continue
+        own += 1
+        true_m = arm_clearance(BODY, obstacles(make_world(())), q[0]).distance_m
+        assert found.place.distance_m == pytest.approx(true_m, abs=1e-12)
+    assert own >= 3

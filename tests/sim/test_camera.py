@@ -344,7 +344,7 @@ def test_without_opengl_a_camera_says_what_is_missing(monkeypatch):
         made.cameras[0].start()
 
 
-@pytest.mark.skipif(find_library("OSMesa") is None, reason="Debian 13 has no OSMesa any more")
+@pytest.mark.skipif(find_library("OSMesa") is None, reason="no OSMesa here")
 def test_pictures_are_drawn_with_osmesa_too():
     code = (
         "import mujoco, numpy as np\n"
