@@ -29,7 +29,7 @@ unit: .venv/ready
 	$(PY) -m pytest -m "realtime and not long"
 
 check-long: .venv/ready
-	HYPOTHESIS_PROFILE=default $(PY) -m pytest -n 2 --dist loadfile \
+	HYPOTHESIS_PROFILE=fresh $(PY) -m pytest -n 2 --dist loadfile \
 	  -m "not long and not hardware and not realtime"
 	$(PY) -m pytest -m "long"
 

@@ -183,6 +183,17 @@ def invert(t: Array) -> Array:
 
 
 @kernel
+def product(a: Array, b: Array) -> Array:
+    """Product (3, 3) of two rotations; of a transform (4, 4) its rotation counts."""
+    out = np.zeros((3, 3))
+    for i in range(3):
+        for j in range(3):
+            for k in range(3):
+                out[i, j] += a[i, k] * b[k, j]
+    return out
+
+
+@kernel
 def outside_box(box: Array, T_box_frame: Array, T_frame_point: Array) -> float:
     """How far in m the origin of a frame is outside a box (low, high), (2, 3); negative inside."""
     most = -math.inf

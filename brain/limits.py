@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from brain.errors import ConfigError
-from brain.geometry import Array
+from brain.geometry import Array, largest
+from brain.jit import kernel
 from brain.motion import Motion, step_to
 from brain.robot import JointLimits
 
@@ -146,20 +147,43 @@ def follow(
     all joints stay on one way. Speed stays within `speed_rad_s` (n,) but for a slight overshoot,
     acceleration and jerk exactly. `share` says how much of a wanted joint speed the tool allows.
     """
-    off = q_goal_rad - now.q_rad
-    farthest = float(np.max(np.abs(off)))
-    gain = GAIN_1_S
+    most_rad_s2 = limits.joint_acceleration_rad_s2
+    dq = _wanted(now.q_rad, q_goal_rad, dq_goal_rad_s, speed_rad_s, most_rad_s2)
+    change = limits.joint_jerk_rad_s3 * dt_s
+    q_rad = _led(now.q_rad, now.dq_rad_s, now.ddq_rad_s2, share(dq) * dq, most_rad_s2, change, dt_s)
+    return step_to(now, q_rad, dt_s)
+
+
+@kernel
+def _wanted(
+    q_rad: Array, q_goal_rad: Array, dq_goal_rad_s: Array, speed_rad_s: Array, most_rad_s2: float
+) -> Array:
+    """Speed (n,) toward the goal, of which no joint is faster than it may be."""
+    off = q_goal_rad - q_rad
+    farthest, gain = largest(off), GAIN_1_S
     if farthest > 0.0:  # what can still be braked with half of the acceleration
-        gain = min(gain, math.sqrt(limits.joint_acceleration_rad_s2 / farthest))
+        gain = min(gain, math.sqrt(most_rad_s2 / farthest))
     dq = dq_goal_rad_s + gain * off
-    dq *= 1.0 / max(1.0, float(np.max(np.abs(dq) / speed_rad_s)))
-    dq *= share(dq)
-    ddq = _at_most(SPEED_GAIN_1_S * (dq - now.dq_rad_s), limits.joint_acceleration_rad_s2)
-    change = _at_most(ddq - now.ddq_rad_s2, limits.joint_jerk_rad_s3 * dt_s)
-    speed = now.dq_rad_s + (now.ddq_rad_s2 + change) * dt_s
-    return step_to(now, now.q_rad + speed * dt_s, dt_s)
+    return dq / max(1.0, largest(dq / speed_rad_s))
 
 
-def _at_most(vector: Array, largest: float) -> Array:
-    most = float(np.max(np.abs(vector)))
-    return vector if most <= largest else vector * (largest / most)
+@kernel
+def _led(
+    q_rad: Array,
+    dq_rad_s: Array,
+    ddq_rad_s2: Array,
+    dq_wanted_rad_s: Array,
+    most_rad_s2: float,
+    change_rad_s2: float,
+    dt_s: float,
+) -> Array:
+    """Joints (n,) one tick later, with acceleration and its change within their bounds."""
+    ddq = _at_most(SPEED_GAIN_1_S * (dq_wanted_rad_s - dq_rad_s), most_rad_s2)
+    change = _at_most(ddq - ddq_rad_s2, change_rad_s2)
+    return q_rad + (dq_rad_s + (ddq_rad_s2 + change) * dt_s) * dt_s
+
+
+@kernel
+def _at_most(vector: Array, most: float) -> Array:
+    found = largest(vector)
+    return vector if found <= most else vector * (most / found)

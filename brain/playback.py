@@ -159,5 +159,12 @@ def compare(
 
 
 def _worst(measured: tuple[float | None, ...], predicted: Array) -> float:
-    off = [abs(m - float(p)) for m, p in zip(measured, predicted, strict=True) if m is not None]
-    return math.nan if any(math.isnan(x) for x in off) else max(off, default=0.0)
+    worst = 0.0
+    for value, expected in zip(measured, predicted.tolist(), strict=True):
+        if value is None:
+            continue
+        off = abs(value - expected)
+        if math.isnan(off):
+            return math.nan
+        worst = max(worst, off)
+    return worst

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from brain.geometry import Array, is_rotation, matrix_to_rotvec, rotation_angle, rotvec_to_matrix
+from brain.geometry import (
+    Array,
+    is_rotation,
+    matrix_to_rotvec,
+    product,
+    rotation_angle,
+    rotvec_to_matrix,
+)
+from brain.jit import kernel
 from brain.record import Record
 from brain.types import NS_PER_MS, OperatorInput
 
@@ -130,9 +138,25 @@ def wanted_tool(clutch: Clutch, hand: Hand, R_base_seat: Array, gap_ns: int) -> 
     `gap_ns` is how old the hand is beyond its usual interval (0: no gap).
     """
     ahead_s = min(max(gap_ns, 0), EXTRAPOLATE_NS) * 1e-9
-    moved = hand.position_m + ahead_s * hand.speed_m_s - clutch.position_m
-    turned = rotvec_to_matrix(ahead_s * hand.turn_rad_s) @ hand.rotation @ clutch.rotation.T
-    out = clutch.T_base_tool.copy()
-    out[:3, 3] += clutch.scale * (R_base_seat @ moved)
-    out[:3, :3] = R_base_seat @ turned @ R_base_seat.T @ clutch.T_base_tool[:3, :3]
+    return _wanted(
+        clutch.T_base_tool,
+        R_base_seat,
+        clutch.scale * (hand.position_m + ahead_s * hand.speed_m_s - clutch.position_m),
+        (rotvec_to_matrix(ahead_s * hand.turn_rad_s), hand.rotation, clutch.rotation),
+    )
+
+
+@kernel
+def _wanted(
+    T_base_tool: Array, R_base_seat: Array, moved_m: Array, turns: tuple[Array, Array, Array]
+) -> Array:
+    """Move a tool as the hand moved in the seat; it turned by the first two less the last turn."""
+    out = T_base_tool.copy()
+    ahead, now, before = turns
+    for i in range(3):
+        for k in range(3):
+            out[i, 3] += R_base_seat[i, k] * moved_m[k]
+    turned = product(ahead, product(now, before.T))
+    turned = product(R_base_seat, product(turned, R_base_seat.T))
+    out[:3, :3] = product(turned, T_base_tool)
     return out

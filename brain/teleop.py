@@ -16,8 +16,9 @@ import numpy as np
 
 from brain import retarget
 from brain.cell import CellArm, CellModel
-from brain.geometry import Array, matrix_to_rotvec, rotvec_to_matrix
-from brain.kinematics import tool_pose
+from brain.geometry import Array, largest, matrix_to_rotvec, product, rotvec_to_matrix
+from brain.jit import kernel
+from brain.kinematics import tool_pose, tool_travel
 from brain.limits import LimitProfile, follow, joint_speed, soft_range
 from brain.mode import Event, apply
 from brain.motion import Motion
@@ -72,9 +73,17 @@ class Driver:
         No faster into the end of the range than half of the acceleration can brake before it.
         """
         ease = self.limits.joint_acceleration_rad_s2 * self.dt_s * self.dt_s
-        down = np.sqrt(ease * np.maximum(q_rad - self.low_rad, 0.0))
-        up = np.sqrt(ease * np.maximum(self.high_rad - q_rad, 0.0))
-        return np.maximum(self.low_rad, q_rad - down), np.minimum(self.high_rad, q_rad + up)
+        return _eased(q_rad, self.low_rad, self.high_rad, ease)
+
+
+@kernel
+def _eased(q_rad: Array, low_rad: Array, high_rad: Array, ease: float) -> tuple[Array, Array]:
+    low, high = np.empty(q_rad.shape[0]), np.empty(q_rad.shape[0])
+    for i in range(q_rad.shape[0]):
+        down = math.sqrt(ease * max(q_rad[i] - low_rad[i], 0.0))
+        up = math.sqrt(ease * max(high_rad[i] - q_rad[i], 0.0))
+        low[i], high[i] = max(low_rad[i], q_rad[i] - down), min(high_rad[i], q_rad[i] + up)
+    return low, high
 
 
 def engage(
@@ -139,7 +148,7 @@ def step(
     wanted, outside = _inside(cell, arm, wanted, drive.T_base_reference)
     near_m = seen.clearance_m[drive.arm]
     share = driver.limits.speed_share(around(drive.arm, memory.q_rad))
-    lag_rad = float(np.max(np.abs(drive.q_goal_rad - memory.q_rad)))
+    lag_rad = largest(drive.q_goal_rad - memory.q_rad)
     waiting = max(1.0 - lag_rad / LAG_RAD, 0.0)  # the joints have to catch up first
     drive = replace(drive, hand=hand, seq=operator.seq)
     led = _lead(drive, wanted, hand, arm.T_base_seat[:3, :3], driver, share * waiting)
@@ -161,17 +170,27 @@ def _inside(
 
     A reference that is outside already stays there until the hand leads it in.
     """
-    wanted_m = (arm.T_world_base @ T_base_tool)[:3, 3]
-    at_m = (arm.T_world_base @ T_base_reference)[:3, 3]
-    low_m = np.minimum(cell.workspace_m[0] + INSIDE_M, at_m)
-    high_m = np.maximum(cell.workspace_m[1] - INSIDE_M, at_m)
-    legal_m = np.clip(wanted_m, low_m, high_m)
-    if np.array_equal(wanted_m, legal_m):
+    shift_m = _back_in(cell.workspace_m, arm.T_world_base, T_base_tool, T_base_reference)
+    beyond_m = float(np.linalg.norm(shift_m))
+    if beyond_m == 0.0:
         return T_base_tool, ""
     out = T_base_tool.copy()
-    out[:3, 3] += arm.T_world_base[:3, :3].T @ (legal_m - wanted_m)
-    beyond_m = float(np.linalg.norm(wanted_m - legal_m))
+    out[:3, 3] += arm.T_world_base[:3, :3].T @ shift_m
     return out, f"the hand is {100 * beyond_m:.0f} cm outside the workspace: nearest pose kept"
+
+
+@kernel
+def _back_in(box_m: Array, T_world_base: Array, T_base_tool: Array, T_base_now: Array) -> Array:
+    """Smallest shift (3,) in the world that brings a wanted tool back into the workspace."""
+    shift = np.empty(3)
+    for i in range(3):
+        wanted = now = T_world_base[i, 3]
+        for k in range(3):
+            wanted += T_world_base[i, k] * T_base_tool[k, 3]
+            now += T_world_base[i, k] * T_base_now[k, 3]
+        low, high = min(box_m[0, i] + INSIDE_M, now), max(box_m[1, i] - INSIDE_M, now)
+        shift[i] = min(max(wanted, low), high) - wanted
+    return shift
 
 
 def _lead(
@@ -179,27 +198,43 @@ def _lead(
 ) -> Teleop:
     """Lead the reference pose toward the wanted one, no faster than the tool may go."""
     speed, turn = driver.limits.tool_speed_m_s * share, TURN_RAD_S * share
-    at = drive.T_base_reference
-    linear = _attract(
-        wanted[:3, 3] - at[:3, 3],
-        drive.reference_m_s,
-        drive.clutch.scale * (R_base_seat @ hand.speed_m_s),
-        speed,
+    T_base_reference, linear, angular = _drawn(
+        drive.T_base_reference,
+        wanted,
+        (drive.reference_m_s, drive.reference_rad_s),
+        (drive.clutch.scale * (R_base_seat @ hand.speed_m_s), R_base_seat @ hand.turn_rad_s),
+        (speed, turn),
         driver.dt_s,
     )
-    angular = _attract(
-        matrix_to_rotvec(wanted[:3, :3] @ at[:3, :3].T),
-        drive.reference_rad_s,
-        R_base_seat @ hand.turn_rad_s,
-        turn,
-        driver.dt_s,
+    return replace(
+        drive, T_base_reference=T_base_reference, reference_m_s=linear, reference_rad_s=angular
     )
+
+
+@kernel
+def _drawn(
+    at: Array,
+    wanted: Array,
+    now: tuple[Array, Array],
+    aim: tuple[Array, Array],
+    fastest: tuple[float, float],
+    dt_s: float,
+) -> tuple[Array, Array, Array]:
+    """Pose (4, 4) one tick nearer to the wanted one, its speed and its turn (3,).
+
+    `now`, `aim` and `fastest` are of speed and turn.
+    """
+    way = wanted[:3, 3] - at[:3, 3]
+    linear = _attract(way, now[0], aim[0], fastest[0], dt_s)
+    around = matrix_to_rotvec(product(wanted, at.T))
+    angular = _attract(around, now[1], aim[1], fastest[1], dt_s)
     out = at.copy()
-    out[:3, 3] += driver.dt_s * linear
-    out[:3, :3] = rotvec_to_matrix(driver.dt_s * angular) @ at[:3, :3]
-    return replace(drive, T_base_reference=out, reference_m_s=linear, reference_rad_s=angular)
+    out[:3, 3] += dt_s * linear
+    out[:3, :3] = product(rotvec_to_matrix(dt_s * angular), at)
+    return out, linear, angular
 
 
+@kernel
 def _attract(way: Array, speed: Array, aim_speed: Array, fastest: float, dt_s: float) -> Array:
     """Next speed (3,) of a critically damped pull along `way`, at most `fastest`.
 
@@ -210,8 +245,9 @@ def _attract(way: Array, speed: Array, aim_speed: Array, fastest: float, dt_s: f
     return _at_most(speed + dt_s * pull, fastest)
 
 
+@kernel
 def _at_most(vector: Array, longest: float) -> Array:
-    length = float(np.linalg.norm(vector))
+    length = math.sqrt(vector[0] ** 2 + vector[1] ** 2 + vector[2] ** 2)
     return vector if length <= longest else vector * (longest / length)
 
 
@@ -248,12 +284,13 @@ def _follow(
     fastest_m_s: float,
 ) -> tuple[Array, str | None]:
     """Joints for this tick; short of an obstacle the arm stays, and may only go away from it."""
-    moving = bool(np.any(now.dq_rad_s)) or bool(np.any(now.ddq_rad_s2))
+    moving = largest(now.dq_rad_s) != 0.0 or largest(now.ddq_rad_s2) != 0.0
     if not moving and np.array_equal(q_goal, now.q_rad):
         return now.q_rad, None
 
     def share(dq_rad_s: Array) -> float:
-        tool_m_s = _tool_speed(driver, now.q_rad, dq_rad_s)
+        q_next = now.q_rad + dq_rad_s * driver.dt_s
+        tool_m_s = tool_travel(driver.arm.model, now.q_rad, q_next) / driver.dt_s
         return 1.0 if tool_m_s <= fastest_m_s else fastest_m_s / tool_m_s
 
     dq_goal = (q_goal - drive.q_goal_rad) / driver.dt_s
@@ -266,12 +303,6 @@ def _follow(
             staying = follow(now, now.q_rad, np.zeros_like(q_goal), *args)
             return staying.q_rad, f"an obstacle is {1000 * near_m:.0f} mm away: not nearer"
     return following.q_rad, None
-
-
-def _tool_speed(driver: Driver, q_rad: Array, dq_rad_s: Array) -> float:
-    model = driver.arm.model
-    way_m = tool_pose(model, q_rad + dq_rad_s * driver.dt_s)[:3, 3] - tool_pose(model, q_rad)[:3, 3]
-    return float(np.linalg.norm(way_m)) / driver.dt_s
 
 
 def _grip(arm: CellArm, index: int, state: BrainState, operator: OperatorInput) -> BrainState:

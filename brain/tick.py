@@ -92,9 +92,10 @@ def _forces(
         if sample is None or arm_state is None or _old(brain, seen.t_ns - sample.t_ns):
             norms.append(math.nan)
             continue
-        if bias[i] is None or state.mode.mode is Mode.DISARMED:
-            bias[i] = wrench.tared(arm, arm_state.q_rad, sample, None)
-        norms.append(math.hypot(*wrench.tared(arm, arm_state.q_rad, sample, bias[i])))
+        bias_n = bias[i]
+        if bias_n is None or state.mode.mode is Mode.DISARMED:
+            bias_n = bias[i] = wrench.tared(arm, arm_state.q_rad, sample, None)
+        norms.append(wrench.touch(arm, arm_state.q_rad, sample, bias_n))
     if all(a is b for a, b in zip(bias, state.bias_n, strict=True)):
         return tuple(norms), state
     return tuple(norms), replace(state, bias_n=tuple(bias))

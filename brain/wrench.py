@@ -5,6 +5,8 @@ Raw reading less the tool's weight and the sensor's bias.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from brain.cell import CellArm
@@ -19,8 +21,11 @@ GRAVITY_M_S2 = 9.81
 
 def tool_weight(arm: CellArm, q_rad: Array) -> Array:
     """Force (3,) in N that the weight of everything beyond the sensor shows, in flange axes."""
-    weight_n = GRAVITY_M_S2 * arm.model.sensed_mass_kg
-    return _down(arm.T_world_base, arm.model.arrays, q_rad, weight_n)
+    return _down(arm.T_world_base, arm.model.arrays, q_rad, _weight_n(arm))
+
+
+def _weight_n(arm: CellArm) -> float:
+    return GRAVITY_M_S2 * arm.model.sensed_mass_kg
 
 
 @kernel
@@ -37,3 +42,22 @@ def tared(arm: CellArm, q_rad: Array, wrench: Wrench, bias_n: Array | None) -> A
     """Force (3,) of the environment on the tool in N; sensor axes are the flange's."""
     force = wrench.force_n - tool_weight(arm, q_rad)
     return force if bias_n is None else force - bias_n
+
+
+def touch(arm: CellArm, q_rad: Array, wrench: Wrench, bias_n: Array) -> float:
+    """Norm in N of the force as `tared` returns it."""
+    arrays, weight_n = arm.model.arrays, _weight_n(arm)
+    return _touch(arm.T_world_base, arrays, q_rad, weight_n, wrench.force_n, bias_n)
+
+
+@kernel
+def _touch(
+    T_world_base: Array,
+    arrays: ArmArrays,
+    q_rad: Array,
+    weight_n: float,
+    force_n: Array,
+    bias_n: Array,
+) -> float:
+    left = force_n - _down(T_world_base, arrays, q_rad, weight_n) - bias_n
+    return math.sqrt(left[0] * left[0] + left[1] * left[1] + left[2] * left[2])

@@ -11,16 +11,18 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from brain.errors import DeviceFault, DeviceUnavailable
 from brain.geometry import Array, frozen, largest, pose_transform, transform
+from brain.jit import kernel
 from brain.limits import DEFAULT
 from brain.motion import Motion, at_rest, brake, step_to
 from brain.record import Record, replace
 from brain.types import ArmCommand, ArmState, GripperCommand, GripperState, ObjectPose, Wrench
 from hardware.api import ArmSpec, ForceTorqueSpec, GripperSpec
 from hardware.description import Gripper, Sensor
-from sim.noise import noise, stream
+from sim.noise import normal, stream
 from sim.scene import ArmIds
 from sim.world import SimWorld
 
@@ -97,9 +99,9 @@ class SimArm:
         return ArmState(
             t_ns=self._world.t_ns,
             seq=self._world.t_ns // self._world.step_ns,
-            q_rad=frozen(data.qpos[self._q]),
-            dq_rad_s=frozen(data.qvel[self._dq]),
-            tau_nm=frozen(data.qfrc_actuator[self._dq]),
+            q_rad=_taken(data.qpos, self._q),
+            dq_rad_s=_taken(data.qvel, self._dq),
+            tau_nm=_taken(data.qfrc_actuator, self._dq),
             stopped=self._memory.stopped,
         )
 
@@ -305,7 +307,7 @@ class SimForceTorque:
         self._world = world
         self._force, self._torque = force, torque
         self._scale = np.repeat((sensor.force_noise_n, sensor.torque_noise_nm), 3)
-        self._noise = stream(seed, f"{name}/ft")
+        self._noise = np.uint64(stream(seed, f"{name}/ft"))
 
     @property
     def spec(self) -> ForceTorqueSpec:
@@ -323,10 +325,9 @@ class SimForceTorque:
 
         MuJoCo's sign is the opposite.
         """
-        data, t_ns = self._world.data.sensordata, self._world.t_ns
-        wrench = self._scale * noise(self._noise, t_ns, 6)
-        wrench[:3] -= data[self._force : self._force + 3]
-        wrench[3:] -= data[self._torque : self._torque + 3]
+        t_ns, wrench = self._world.t_ns, np.empty(6)
+        places = (self._force, self._torque)
+        _felt(self._noise, t_ns, self._scale, self._world.data.sensordata, places, wrench)
         wrench.setflags(write=False)
         return Wrench(
             t_ns=_measured_ns(self._world),
@@ -362,6 +363,24 @@ class SimTracker:
             )
             for name, i in self._mocap.items()
         )
+
+
+@kernel
+def _felt(
+    key: np.uint64, t_ns: int, scale: Array, data: Array, places: tuple[int, int], out: Array
+) -> None:
+    """Write force and torque (6,): noise, less what MuJoCo has at the two places."""
+    normal(key, np.int64(t_ns), out)
+    for i in range(3):
+        out[i] = scale[i] * out[i] - data[places[0] + i]
+        out[3 + i] = scale[3 + i] * out[3 + i] - data[places[1] + i]
+
+
+def _taken(values: Array, places: npt.NDArray[np.int64]) -> Array:
+    """Read-only copy of the values in some places."""
+    out = values[places]  # places are numbers, not a range: a copy
+    out.setflags(write=False)
+    return out
 
 
 def _measured_ns(world: SimWorld) -> int:

@@ -22,6 +22,8 @@ from sim.plant import Plant
 BEHIND_NS = 100_000_000
 STATUS_TICKS = 10
 """A status each 20 ms at a tick of 2 ms: 50 times a second."""
+COLLECTED_OBJECTS = 50_000
+"""Python looks for cycles once in so many new objects: a tick makes hundreds, and leaves none."""
 
 
 class Seat(Protocol):
@@ -75,10 +77,13 @@ class Lockstep:
 
         At the wall's pace if it is given.
         """
+        usual = gc.get_threshold()
         gc.freeze()  # collections do not look again and again at all that was loaded before
+        gc.set_threshold(COLLECTED_OBJECTS, *usual[1:])
         try:
             self._run(finished, limit_ns, wall)
         finally:
+            gc.set_threshold(*usual)
             gc.unfreeze()
 
     def _run(self, finished: Callable[[], bool], limit_ns: int, wall: Clock | None) -> None:
