@@ -53,6 +53,13 @@ class Proximity:
         self._works: tuple[Work, ...] = ()
         self._around: tuple[Obstacles, ...] = ()
 
+    def placed(
+        self, states: tuple[ArmState | None, ...], t_ns: int, world: World, index: int
+    ) -> tuple[Body, Obstacles]:
+        """One arm where it stands, and what it must keep clear of, until the next question."""
+        near = self._update(states, t_ns, world, index)
+        return self._bodies[index], near
+
     def distance(
         self, states: tuple[ArmState | None, ...], t_ns: int, world: World, index: int, q_rad: Array
     ) -> float:

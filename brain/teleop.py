@@ -1,6 +1,7 @@
 """Driving one arm by hand.
 
-Clutch, led reference pose, joints by damped least squares, jerk-limited following.
+Clutch, led reference pose, joints by damped least squares, kept clear of everything, jerk-limited
+following.
 
 The reference pose is led from the tool toward the hand no faster than the tool may go, so a far
 target is approached, never jumped to. What cannot be reached is answered by the nearest pose and a
@@ -14,8 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from brain import retarget
+from brain import local, retarget
+from brain.body import Body, Work, place, work
 from brain.cell import CellArm, CellModel
+from brain.distance import Obstacles
 from brain.geometry import Array, largest, matrix_to_rotvec, product, rotvec_to_matrix
 from brain.jit import kernel
 from brain.kinematics import tool_pose, tool_travel
@@ -30,15 +33,10 @@ from brain.types import NS_PER_S, OperatorInput
 
 Clearance = Callable[[int, Array], float]
 """(arm, its joints) -> signed distance in m, NaN if not finite."""
+Placed = Callable[[int], tuple[Body, Obstacles]]
+"""arm -> where it stands, and what it must keep clear of."""
 
 TURN_RAD_S = 1.0
-PULL_1_S = 40.0
-"""Natural frequency of the pull from reference to hand.
-
-Settles in about 0.1 s, follows a steady hand without lag.
-"""
-SPEED_UP_S = 0.15
-"""The reference takes this long to its full speed."""
 LAG_RAD = 0.15
 """A reference that is this far ahead of the joints waits for them."""
 USUAL_INTERVAL_NS = NS_PER_S // 60
@@ -50,6 +48,13 @@ INSIDE_M = 0.01
 """The hand's target stays this far inside the workspace, so that the tool does not swing out."""
 KEEP_M = 0.002
 """How much earlier than the gate the drive stops short of an obstacle."""
+SLIDE_M = 0.002
+"""How much earlier than the drive stops the tool goes along an obstacle instead."""
+SAID = {
+    local.NARROWED: "an obstacle is in the way: the tool goes along it",
+    local.NOT_FINITE: "joints or distances are not finite: no motion",
+    local.CROWDED: "too much is near: no motion",
+}
 GRIP_SHARE = 0.3
 """Share of the gripper's force range that a hand uses."""
 
@@ -57,7 +62,12 @@ GRIP_SHARE = 0.3
 class Driver:
     """The kernels' scratch and the follower of one arm; it remembers nothing between ticks."""
 
-    def __init__(self, arm: CellArm, limits: LimitProfile, dt_s: float) -> None:
+    def __init__(
+        self,
+        arm: CellArm,
+        limits: LimitProfile,
+        dt_s: float,
+    ) -> None:
         """Prepare for one arm; `limits` is the profile for planning."""
         self.arm = arm
         self.limits = limits
@@ -66,6 +76,15 @@ class Driver:
         self.speed_rad_s = joint_speed(limits, arm.model.limits)
         self.step_max_rad = self.speed_rad_s * dt_s
         self.work = workspace(arm.model.dof)
+        self.steering = local.scratch(arm.model.dof)
+        self._body = place(arm.model, arm.T_world_base)
+        self._at = work(self._body)
+
+    def at(self, body: Body) -> Work:
+        """Return the scratch for distances of a body; made anew when that changes."""
+        if body is not self._body:
+            self._body, self._at = body, work(body)
+        return self._at
 
     def reach(self, q_rad: Array) -> tuple[Array, Array]:
         """Return the lowest and highest joints (n,), (n,) of the next tick.
@@ -125,6 +144,7 @@ def step(
     driver: Driver,
     clearance: Clearance,
     around: Clearance,
+    placed: Placed,
     state: BrainState,
     seen: TickInputs,
 ) -> tuple[BrainState, Array | None]:
@@ -151,8 +171,10 @@ def step(
     lag_rad = largest(drive.q_goal_rad - memory.q_rad)
     waiting = max(1.0 - lag_rad / LAG_RAD, 0.0)  # the joints have to catch up first
     drive = replace(drive, hand=hand, seq=operator.seq)
-    led = _lead(drive, wanted, hand, arm.T_base_seat[:3, :3], driver, share * waiting)
+    weights = local.MANNERS[operator.manner]
+    led = _lead(drive, wanted, hand, arm.T_base_seat[:3, :3], driver, weights, share * waiting)
     q_goal, note = _joints(arm, driver, drive.q_goal_rad, led.T_base_reference)
+    q_goal, led, beside = _beside(driver, placed(drive.arm), drive, q_goal, led, weights.distance)
     fastest_m_s = driver.limits.tool_speed_m_s * share
     q_rad, blocked = _follow(driver, clearance, drive, memory, q_goal, near_m, fastest_m_s)
     if blocked is None:
@@ -160,7 +182,7 @@ def step(
     else:  # reference and goal wait where they are
         drive = replace(drive, reference_m_s=np.zeros(3), reference_rad_s=np.zeros(3))
     state = _grip(arm, drive.arm, state, operator)
-    return replace(state, teleop=drive, note=blocked or outside or note), q_rad
+    return replace(state, teleop=drive, note=blocked or beside or outside or note), q_rad
 
 
 def _inside(
@@ -194,7 +216,13 @@ def _back_in(box_m: Array, T_world_base: Array, T_base_tool: Array, T_base_now: 
 
 
 def _lead(
-    drive: Teleop, wanted: Array, hand: Hand, R_base_seat: Array, driver: Driver, share: float
+    drive: Teleop,
+    wanted: Array,
+    hand: Hand,
+    R_base_seat: Array,
+    driver: Driver,
+    weights: local.Weights,
+    share: float,
 ) -> Teleop:
     """Lead the reference pose toward the wanted one, no faster than the tool may go."""
     speed, turn = driver.limits.tool_speed_m_s * share, TURN_RAD_S * share
@@ -204,6 +232,7 @@ def _lead(
         (drive.reference_m_s, drive.reference_rad_s),
         (drive.clutch.scale * (R_base_seat @ hand.speed_m_s), R_base_seat @ hand.turn_rad_s),
         (speed, turn),
+        weights,
         driver.dt_s,
     )
     return replace(
@@ -218,6 +247,7 @@ def _drawn(
     now: tuple[Array, Array],
     aim: tuple[Array, Array],
     fastest: tuple[float, float],
+    weights: local.Weights,
     dt_s: float,
 ) -> tuple[Array, Array, Array]:
     """Pose (4, 4) one tick nearer to the wanted one, its speed and its turn (3,).
@@ -225,9 +255,9 @@ def _drawn(
     `now`, `aim` and `fastest` are of speed and turn.
     """
     way = wanted[:3, 3] - at[:3, 3]
-    linear = _attract(way, now[0], aim[0], fastest[0], dt_s)
+    linear = _attract(way, now[0], aim[0], fastest[0], weights, dt_s)
     around = matrix_to_rotvec(product(wanted, at.T))
-    angular = _attract(around, now[1], aim[1], fastest[1], dt_s)
+    angular = _attract(around, now[1], aim[1], fastest[1], weights, dt_s)
     out = at.copy()
     out[:3, 3] += dt_s * linear
     out[:3, :3] = product(rotvec_to_matrix(dt_s * angular), at)
@@ -235,13 +265,17 @@ def _drawn(
 
 
 @kernel
-def _attract(way: Array, speed: Array, aim_speed: Array, fastest: float, dt_s: float) -> Array:
+def _attract(
+    way: Array, speed: Array, aim_speed: Array, fastest: float, weights: local.Weights, dt_s: float
+) -> Array:
     """Next speed (3,) of a critically damped pull along `way`, at most `fastest`.
 
-    Exactly 0 at rest.
+    Exactly 0 at rest. The speed aimed at is limited before it is compared: else a hand deep in an
+    obstacle takes the whole pull, and what is left to damp the motion along it lets it swing.
     """
-    pull = PULL_1_S * PULL_1_S * way + 2.0 * PULL_1_S * (aim_speed - speed)
-    pull = _at_most(pull, fastest / SPEED_UP_S)
+    rate = weights.pull_1_s
+    aim_speed = _at_most(aim_speed + 0.5 * rate * way, fastest)
+    pull = _at_most(2.0 * rate * (aim_speed - speed), fastest / weights.speed_up_s)
     return _at_most(speed + dt_s * pull, fastest)
 
 
@@ -272,6 +306,44 @@ def _joints(arm: CellArm, driver: Driver, q_from_rad: Array, reference: Array) -
     if sigma < SINGULAR:
         return q_goal, "near a singular pose: motion is damped"
     return q_goal, ""
+
+
+def _beside(
+    driver: Driver,
+    placed: tuple[Body, Obstacles],
+    drive: Teleop,
+    q_goal: Array,
+    led: Teleop,
+    weight: float,
+) -> tuple[Array, Teleop, str]:
+    """Joints (n,) that keep clear, along obstacles where they are in the way; and what to say.
+
+    Then the reference waits at the tool, so that it is not led into the obstacle.
+    """
+    if np.array_equal(q_goal, drive.q_goal_rad):
+        return q_goal, led, ""
+    (body, near), s, q_from = placed, driver.steering, drive.q_goal_rad
+    low_rad, high_rad = driver.reach(q_from)
+    s.dq_rad_s[:] = (q_goal - q_from) / driver.dt_s
+    s.lower_rad_s[:] = np.maximum(-driver.speed_rad_s, (low_rad - q_from) / driver.dt_s)
+    s.upper_rad_s[:] = np.minimum(driver.speed_rad_s, (high_rad - q_from) / driver.dt_s)
+    keep_m = weight * (driver.limits.clearance_stop_m + KEEP_M + SLIDE_M)
+    horizon_s = weight * local.HORIZON_S
+    done = local.steer(body.arrays, near.arrays, q_from, keep_m, horizon_s, driver.at(body), s)
+    if done == local.FREE:
+        return q_goal, led, ""
+    q_goal = q_from + driver.dt_s * s.dq_rad_s
+    here = tool_pose(driver.arm.model, q_goal)
+    before = tool_pose(driver.arm.model, q_from)
+    moved_m = here[:3, 3] - before[:3, 3]
+    turned_rad = matrix_to_rotvec(here[:3, :3] @ before[:3, :3].T)
+    led = replace(
+        led,
+        T_base_reference=here,
+        reference_m_s=moved_m / driver.dt_s,
+        reference_rad_s=turned_rad / driver.dt_s,
+    )
+    return q_goal, led, SAID[done]
 
 
 def _follow(

@@ -197,7 +197,8 @@ def _drive(
     where = (seen.states, seen.t_ns, state.world)
     near = partial(brain.proximity.distance, *where)
     around = partial(brain.proximity.around, *where)
-    state, q_rad = teleop.step(brain.cell, brain.drivers[i], near, around, state, seen)
+    placed = partial(brain.proximity.placed, *where)
+    state, q_rad = teleop.step(brain.cell, brain.drivers[i], near, around, placed, state, seen)
     if q_rad is not None:
         wishes[i] = q_rad
     return state, wishes

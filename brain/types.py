@@ -122,6 +122,8 @@ class GripperCommand(Record):
 # ---------------------------------------------------------------- what the operator says
 
 Source = Literal["script", "trace", "window", "headset"]
+Manner = Literal["normal", "gently", "quickly"]
+"""How an arm follows the hand: gently keeps farther away and starts softer, quickly harder."""
 
 
 class OperatorInput(Record):
@@ -141,6 +143,7 @@ class OperatorInput(Record):
     engaged: bool
     grip: float | None
     arm: str
+    manner: Manner = "normal"
 
 
 GoalKind = Literal["task", "pose", "joints", "home"]

@@ -8,7 +8,7 @@ control, and a mistake in it is named by its line. The first line says for what 
 Each other line is one of, in order of `t_ns` (ns from the start of the trace), the last an end:
 
     {"hand": {"t_ns": 0, "seq": 0, "expires_ns": 150000000, "tracked": true, "T_seat_hand": [...],
-              "engaged": false, "grip": null, "arm": "arm"}}
+              "engaged": false, "grip": null, "arm": "arm", "manner": "normal"}}
     {"intent": {"t_ns": 5, "seq": 0, "kind": "rehearse", "goal": {"kind": "task", "task": "pick"}}}
     {"stop": {"t_ns": 9}}
     {"end": true}
@@ -25,7 +25,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from brain.errors import ConfigError, LinkError
 from brain.record import Record
-from brain.types import Intent, OperatorInput
+from brain.types import Intent, Manner, OperatorInput
 from hardware.fields import STRICT, Count, Name, Pose, problem
 from hardware.messages import IntentModel, intent_json
 from hardware.wire import pack_pose
@@ -63,6 +63,7 @@ class _Hand(BaseModel):
     engaged: bool
     grip: Annotated[float, Field(ge=0, le=1)] | None
     arm: Name
+    manner: Manner = "normal"
 
 
 class _Act(IntentModel):

@@ -19,7 +19,7 @@ import numpy as np
 
 from brain.errors import LinkError
 from brain.geometry import Array, frozen, is_rotation
-from brain.types import NS_PER_S, OperatorInput, Source
+from brain.types import NS_PER_S, Manner, OperatorInput, Source
 
 MAGIC = b"FARM"
 VERSION = 1
@@ -33,7 +33,8 @@ _POSE = struct.Struct("<BBH12dd")
 _PONG = struct.Struct("<Iqq")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SOURCES: tuple[Source, ...] = get_args(Source)
-_TRACKED, _ENGAGED, _GRIP = 1, 2, 4
+_TRACKED, _ENGAGED, _GRIP, _MANNER = 1, 2, 4, 8
+_MANNERS: tuple[Manner, ...] = ("normal", "gently", "quickly")
 HEADER_SIZE = _HEADER.size
 
 
@@ -127,7 +128,9 @@ def pack_pose(sample: OperatorInput, session: int) -> bytes:
     """
     _check(sample.tracked == (sample.T_seat_hand is not None), "tracked: goes with T_seat_hand")
     pose, grip = np.zeros(12), 0.0
+    _check(sample.manner in _MANNERS, f"manner: {sample.manner!r} is unknown")
     flags = _TRACKED * sample.tracked + _ENGAGED * sample.engaged
+    flags += _MANNER * _MANNERS.index(sample.manner)
     if sample.T_seat_hand is not None:
         pose = checked_pose("T_seat_hand", sample.T_seat_hand)[:3].ravel()
     if sample.grip is not None:
@@ -157,7 +160,7 @@ def _read_pose(message: Message) -> OperatorInput:
     _check(len(payload) >= _POSE.size, f"pose: {len(payload)} bytes, at least {_POSE.size}")
     source, flags, name_length, *pose, grip = _POSE.unpack_from(payload)
     _check(source < len(_SOURCES), f"source: {source} is unknown")
-    _check(flags <= _TRACKED + _ENGAGED + _GRIP, f"flags: {flags:#x} has unknown bits")
+    _check(flags // _MANNER < len(_MANNERS), f"flags: {flags:#x} has unknown bits")
     name = payload[_POSE.size :]
     _check(len(name) == name_length, f"arm: says {name_length} bytes, {len(name)} follow")
     _check(name.isascii(), "arm: not ASCII")
@@ -178,6 +181,7 @@ def _read_pose(message: Message) -> OperatorInput:
         engaged=bool(flags & _ENGAGED),
         grip=grip if flags & _GRIP else None,
         arm=arm,
+        manner=_MANNERS[flags // _MANNER],
     )
 
 

@@ -245,6 +245,7 @@ class Bench:
         self.tracked = True
         self.talking = True
         self.grip = None
+        self.manner = "normal"
         self.intents: list[Intent] = []
         self.stop = False
         self.records: list[TickRecord | None] = []
@@ -274,6 +275,7 @@ class Bench:
             engaged=self.engaged,
             grip=self.grip,
             arm=self.cell.arms[0].name,
+            manner=self.manner,
         )
 
     def tick(self, operator: OperatorInput | None = None) -> TickRecord | None:

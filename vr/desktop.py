@@ -20,7 +20,7 @@ from brain.cell import CellArm, CellModel
 from brain.errors import ConfigError, LinkError
 from brain.geometry import Array, invert, quat_from_matrix
 from brain.kinematics import tool_pose
-from brain.types import NS_PER_MS, NS_PER_S, Goal, Mode
+from brain.types import NS_PER_MS, NS_PER_S, Goal, Manner, Mode
 from hardware.api import Clock
 from hardware.seat_link import Connection, SeatLink
 from hardware.status import ArmStatus, Status
@@ -33,7 +33,7 @@ from vr.hand import REST, Drag, lead
 from vr.layout import Layout, layout
 from vr.legend import draw_help, draw_legend, draw_veil
 from vr.operator import Operator, Wish
-from vr.panel import Moment, Pressed, draw_acts, draw_top
+from vr.panel import MANNER_WORDS, Moment, Pressed, draw_acts, draw_top
 from vr.pictures import Pictures, PictureWall
 from vr.readings import draw_readings
 from vr.render import CellPicture
@@ -108,6 +108,7 @@ class DesktopSeat:
         self._commit = CommitHold()
         self._pressed = Pressed()
         self._grip: float | None = None
+        self._manner: Manner = "normal"
         self._taken: Array | None = None
         self._help = False
         self._stop_down = False
@@ -232,6 +233,7 @@ class DesktopSeat:
                 pressed=held and self._window.attended,
                 arm=self.arm,
                 grip=self._grip,
+                manner=self._manner,
                 drag=drag,
             )
         )
@@ -256,6 +258,8 @@ class DesktopSeat:
                 self._act(act)
         if pressed.axes:
             self.gizmo.local = not self.gizmo.local
+        if pressed.manner:
+            self._manner = next_manner(self._manner)
         if pressed.help:
             self._help = not self._help
         self.task = pressed.task or self.task
@@ -272,6 +276,8 @@ class DesktopSeat:
             self._help = not self._help
         elif key == glfw.KEY_L:
             self.gizmo.local = not self.gizmo.local
+        elif key == glfw.KEY_M:
+            self._manner = next_manner(self._manner)
         elif key == glfw.KEY_TAB and now.mode is not Mode.TELEOP:
             names = [a.name for a in self.cell.arms]
             self._choose(names[(names.index(self.arm) + 1) % len(names)])
@@ -429,6 +435,7 @@ class DesktopSeat:
             primed=self._commit.primed,
             share=self._commit.share(now_ns),
             local_axes=self.gizmo.local,
+            manner=self._manner,
         )
 
 
@@ -450,3 +457,9 @@ def toggled(grip: float | None, arm: CellArm, now: ArmStatus | None) -> float | 
     if gripper is None or now is None or now.opening_m is None:
         return None
     return 1.0 if now.opening_m > 0.5 * (gripper.opening_min_m + gripper.opening_max_m) else 0.0
+
+
+def next_manner(now: Manner) -> Manner:
+    """Return the manner of following the hand that comes after this one, round and round."""
+    manners = tuple(MANNER_WORDS)
+    return manners[(manners.index(now) + 1) % len(manners)]

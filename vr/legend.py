@@ -32,6 +32,7 @@ KEY_TABLE: tuple[tuple[str, str], ...] = (
     *((KEYS[act], f"{act}: {USE[act]}") for act in Act),
     (ENTER, f"Held {HOLD_NS / NS_PER_S:.1f} s after {KEYS[Act.COMMIT]}, dead-man held: commits"),
     ("L", "Gizmo along the tool's axes, or the world's"),
+    ("M", "How an arm follows the hand: normally, gently (farther from things), quickly"),
     ("TAB", "The other arm"),
     ("1 2 3 4", "View: overview, from the side, from above, at the tool"),
     ("F1", "This page"),

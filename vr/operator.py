@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from brain.cell import CellModel
 from brain.errors import LinkError
 from brain.geometry import Array, frozen
-from brain.types import NS_PER_MS, Goal, Intent, IntentKind, Mode, OperatorInput
+from brain.types import NS_PER_MS, Goal, Intent, IntentKind, Manner, Mode, OperatorInput
 from hardware.api import Clock
 from hardware.seat_link import Connection, SeatLink
 from hardware.status import Preview, Status
@@ -42,6 +42,7 @@ class Wish:
     pressed: bool
     arm: str
     grip: float | None = None
+    manner: Manner = "normal"
     drag: Drag | None = None
 
 
@@ -189,6 +190,7 @@ class Operator:
                 engaged=self.engaged,
                 grip=wish.grip,
                 arm=wish.arm,
+                manner=wish.manner,
             )
         )
 

@@ -6,13 +6,19 @@ from dataclasses import dataclass, field
 
 from imgui_bundle import imgui
 
-from brain.types import Mode
+from brain.types import Manner, Mode
 from hardware.seat_link import Connection
 from hardware.status import Status
 from vr import style
 from vr.acts import ENTER, KEYS, NEEDS_DEAD_MAN, Act, Situation, meaning, why_not
 from vr.camera_view import Rect
 from vr.widgets import Ui
+
+MANNER_WORDS: dict[Manner, str] = {
+    "normal": "Follows the hand: normally",
+    "gently": "Follows the hand: gently",
+    "quickly": "Follows the hand: quickly",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +37,7 @@ class Moment:
     primed: bool
     share: float
     local_axes: bool
+    manner: Manner
 
 
 @dataclass(slots=True)
@@ -44,6 +51,7 @@ class Pressed:
     task: str | None = None
     arm: str | None = None
     axes: bool = False
+    manner: bool = False
     help: bool = False
 
 
@@ -127,6 +135,8 @@ def draw_acts(ui: Ui, now: Moment, pressed: Pressed) -> None:
         _, pressed.clutch_held = _act(
             ui, Act.CLUTCH, now, full, on=situation.pressed, colour=style.MOVES
         )
+        if ui.button(MANNER_WORDS[now.manner], "M", "", full, name="manner")[0]:
+            pressed.manner = True
         if now.tasks:
             _task_choice(ui, now, full, pressed)
         _press(ui, Act.REHEARSE_TASK, now, half, pressed, colour=style.ACCENT)

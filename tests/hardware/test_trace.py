@@ -45,6 +45,7 @@ def test_what_was_recorded_is_played_back_bit_for_bit(tmp_path: Path):
     events = [
         samples.hand(0, 0, source="trace"),
         samples.hand(1, 10, source="trace", tracked=False, T_seat_hand=None, grip=None),
+        samples.hand(2, 10, source="trace", manner="gently"),
         replace(samples.rehearse(0, 10), source="trace"),
         StopPress(t_ns=20),
         Intent(t_ns=30, seq=1, kind="acknowledge", source="trace"),
@@ -99,6 +100,7 @@ def test_a_trace_for_something_else_is_refused_by_line_1_and_field(
         ({"hand": HAND | {"seq": 0}}, "seq"),
         ({"hand": HAND | {"seq": 2, "arm": "third"}}, "hand.arm"),
         ({"hand": HAND | {"extra": 1}}, "hand.extra"),
+        ({"hand": HAND | {"manner": "softly"}}, "hand.manner"),
         ({"hand": {k: v for k, v in HAND.items() if k != "engaged"}}, "hand.engaged"),
         ({"intent": INTENT | {"kind": "explode"}}, "intent.kind"),
         ({"intent": INTENT | {"kind": "commit"}}, "goal"),

@@ -139,6 +139,17 @@ def test_a_hand_sample_arrives_bit_for_bit():
     assert samples.same(read(wire.pack_pose(sample, 7)), sample)
 
 
+@pytest.mark.parametrize("manner", ["normal", "gently", "quickly"])
+def test_the_manner_of_following_the_hand_arrives(manner: str):
+    sample = samples.hand(3, 1000, manner=manner)
+    assert read(wire.pack_pose(sample, 7)).manner == manner
+
+
+def test_a_manner_that_nobody_knows_is_not_sent():
+    with pytest.raises(LinkError, match="manner: 'softly' is unknown"):
+        wire.pack_pose(samples.hand(3, 1000, manner="softly"), 7)
+
+
 def test_an_untracked_hand_arrives_without_a_pose_and_an_unknown_grip_as_none():
     sample = samples.hand(3, 1000, tracked=False, T_seat_hand=None, grip=None, engaged=False)
     assert samples.same(read(wire.pack_pose(sample, 7)), sample)
@@ -307,7 +318,8 @@ def pose_payload(**changes: object) -> bytes:
     ("changes", "field"),
     [
         ({"source": 4}, "source"),
-        ({"flags": 8}, "flags"),
+        ({"flags": 7 + 24}, "flags"),
+        ({"flags": 7 + 64}, "flags"),
         ({"n": 5}, "arm"),
         ({"arm": b"a\xff/x"}, "arm"),
         ({"arm": b"a/b."}, "arm"),

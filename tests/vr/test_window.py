@@ -303,6 +303,19 @@ def test_g_closes_the_gripper_while_the_arm_is_driven(stage):
     stage.relax()
 
 
+def test_m_changes_how_the_arm_follows_the_hand(stage):
+    stage.hold()
+    stage.squeeze()
+    stage.mode(Mode.TELEOP)
+    for manner in ("gently", "quickly", "normal"):
+        stage.screen.press("m")
+        until(
+            lambda manner=manner: stage.cell.last.state.operator.manner == manner,
+            f"the cell hears {manner}",
+        )
+    stage.relax()
+
+
 @pytest.mark.parametrize("how", ["x", "button"])
 def test_stop_stops_an_arm_that_is_being_driven(stage, how):
     stage.hold()
