@@ -10,7 +10,7 @@ sub-task failed and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from brain.limits import LimitProfile, soft_range
 from brain.planner import NoPlan, Plan, Planner, goal_wraps
 from brain.rehearsal import GripEvent, Refused, Request, Stream
 from brain.robot import GROUP_FINGER, GROUP_HELD, GROUPS
+from brain.singular import NEAR, Mask, is_away, mask_of
 from brain.trajectory import Trajectory, time_path, time_rows, tool_positions
 from brain.world import Held, allowing, grasp, release
 
@@ -84,10 +85,14 @@ def plan_goal(
     tasks: Mapping[str, Task],
     request: Request,
     seed: int,
+    near_singular: float = NEAR,
 ) -> Stream | Refused:
-    """Plan a goal from where the cell is; equal arguments give equal streams, bit for bit."""
+    """Plan a goal from where the cell is; equal arguments give equal streams, bit for bit.
+
+    Where there is a choice, arms keep their smallest singular value over `near_singular`.
+    """
     goal = request.goal
-    plan = _Plan(cell, limits, request, seed)
+    plan = _Plan(cell, limits, request, seed, near_singular)
     try:
         if goal.kind == "task":
             steps = tasks.get(str(goal.task))
@@ -107,8 +112,16 @@ def plan_goal(
 class _Plan:
     """A plan being made: where every arm would be by now, in which world, and the rows so far."""
 
-    def __init__(self, cell: CellModel, limits: LimitProfile, request: Request, seed: int) -> None:
+    def __init__(
+        self,
+        cell: CellModel,
+        limits: LimitProfile,
+        request: Request,
+        seed: int,
+        near_singular: float,
+    ) -> None:
         self._cell = cell
+        self._near_singular = near_singular
         self._limits = limits.planning()
         self._seed = seed
         self._tick_s = cell.tick_ns * 1e-9
@@ -189,6 +202,7 @@ class _Plan:
         arm, body, near = self._arm(name), self._body(name), self._around(name, contact)
         above: list[Array] = []
         below: list[Array] = []
+        ways: list[Array] = []
         why = "out of reach, or beyond the joint limits"
         for pose in poses:
             for q in self._branches(arm, _raised(pose, clear_m)):
@@ -198,9 +212,10 @@ class _Plan:
                 else:
                     above.append(q)
                     below.append(pose)
+                    ways.append(way.rows_rad)
         if not above:
             raise _Failure(f"{what}: {why}")
-        pose = below[self.go(name, np.array(above), what)]
+        pose = below[self.go(name, np.array(above), what, ways)]
         self._straight(name, pose, what, contact)
         return pose
 
@@ -216,11 +231,26 @@ class _Plan:
             raise _Failure(f"the pose is out of reach of {name}, or beyond its joint limits")
         return branches
 
-    def go(self, name: str, goals: Array, what: str) -> int:
+    def go(self, name: str, goals: Array, what: str, ways: Sequence[Array] = ()) -> int:
         """Move one arm through free space to the best of some joints (g, n); return which.
 
-        Several ways are tried, generous ones first: what keeps away from things may go faster. The
-        one that takes the least time is taken.
+        `ways` are the rows (k, n) that follow from each. Joints that are away from singular poses,
+        there and on what follows, are preferred to all others that can be reached.
+        """
+        mask, every = self._mask(name), list(range(len(goals)))
+        away = [g for g in every if is_away(mask, ways[g] if ways else goals[g : g + 1])]
+        best: tuple[Trajectory, int] | str = "there is no goal"
+        for choice in (away, every) if 0 < len(away) < len(every) else (every,):
+            best = self._best(name, goals[choice])
+            if not isinstance(best, str):
+                self._append(name, best[0])
+                return choice[best[1]]
+        raise _Failure(f"{what}: {best}")
+
+    def _best(self, name: str, goals: Array) -> tuple[Trajectory, int] | str:
+        """Return the way to some joints (g, n) that takes the least time, or why there is none.
+
+        Several ways are tried, generous ones first: what keeps away from things may go faster.
         """
         body, near = self._body(name), self._around(name, *self._world.contacts)
         best: tuple[Trajectory, int] | None = None
@@ -238,10 +268,7 @@ class _Plan:
                 why = trouble
             elif best is None or timed.duration_s < best[0].duration_s:
                 best = timed, found.goal
-        if best is None:
-            raise _Failure(f"{what}: {why}")
-        self._append(name, best[0])
-        return best[1]
+        return why if best is None else best
 
     def _way(self, name: str, goals: Array, margin_m: float, seed: int) -> Plan | NoPlan:
         arm = self._arm(name)
@@ -253,6 +280,7 @@ class _Plan:
             self._range(arm),
             seed=seed,
             margin_m=margin_m,
+            mask=self._mask(name),
         )
         better = 0
         for _ in range(SLICES):
@@ -366,6 +394,9 @@ class _Plan:
 
     def _arm(self, name: str) -> CellArm:
         return self._cell.arms[self._cell.arm_index(name)]
+
+    def _mask(self, name: str) -> Mask:
+        return mask_of(self._arm(name).model, self._near_singular)
 
     def _range(self, arm: CellArm) -> tuple[Array, Array]:
         return soft_range(self._limits, arm.model.limits)
