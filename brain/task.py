@@ -34,6 +34,8 @@ from brain.world import Held, allowing, grasp, release
 FREE_MARGIN_M = 0.010
 """Kept on the way through free space, at least; rounding corners may take half of it."""
 FREE_MARGINS_M = (0.05, 0.025, FREE_MARGIN_M, FREE_MARGIN_M, FREE_MARGIN_M)
+OWN_MARGINS_M = (FREE_MARGIN_M, FREE_MARGIN_M, FREE_MARGIN_M, 0.002, 0.002)
+"""Kept from the arm itself then; at the end what it has at the start or the goal may do."""
 ENOUGH_ATTEMPTS = 3
 """Margins that are tried, each with another seed; the last ones only while nothing was found."""
 ROUNDING_M = 0.004
@@ -56,7 +58,8 @@ FINGERS, HELD = GROUPS[GROUP_FINGER], GROUPS[GROUP_HELD]
 class PickPlace:
     """Move one object with one arm: `T_object_tool` are the grasps to choose from, (g, 4, 4).
 
-    `T_world_place` are the poses to choose from, (p, 4, 4), where it is put down, on `support`.
+    `T_world_place` are the poses to choose from, (p, 4, 4), where it is put down, on `support`;
+    without any it is only picked up.
     `grip_opening_m` is what the fingers are closed to, less than the part is wide. `clear_m`:
     straight way up from both places.
     """
@@ -144,7 +147,8 @@ class _Plan:
         self._come_free(step.arm, step.clear_m)
         if held is None:
             self._pick(step)
-        self._put(step)
+        if len(step.T_world_place):
+            self._put(step)
         if go_home:
             self.go(step.arm, self._arm(step.arm).home_q_rad[None], "go home")
 
@@ -255,10 +259,10 @@ class _Plan:
         body, near = self._body(name), self._around(name, *self._world.contacts)
         best: tuple[Trajectory, int] | None = None
         why = ""
-        for attempt, margin_m in enumerate(FREE_MARGINS_M):
+        for attempt, margins_m in enumerate(zip(FREE_MARGINS_M, OWN_MARGINS_M, strict=True)):
             if best is not None and attempt >= ENOUGH_ATTEMPTS:
                 break
-            found = self._way(name, goals, margin_m, self._seed + attempt)
+            found = self._way(name, goals, margins_m, self._seed + attempt)
             if isinstance(found, NoPlan):
                 why = found.sentence
                 continue
@@ -270,7 +274,9 @@ class _Plan:
                 best = timed, found.goal
         return why if best is None else best
 
-    def _way(self, name: str, goals: Array, margin_m: float, seed: int) -> Plan | NoPlan:
+    def _way(
+        self, name: str, goals: Array, margins_m: tuple[float, float], seed: int
+    ) -> Plan | NoPlan:
         arm = self._arm(name)
         planner = Planner(
             self._body(name),
@@ -279,7 +285,8 @@ class _Plan:
             goals,
             self._range(arm),
             seed=seed,
-            margin_m=margin_m,
+            margin_m=margins_m[0],
+            self_margin_m=margins_m[1],
             mask=self._mask(name),
         )
         better = 0
