@@ -9,15 +9,21 @@ speed, nothing is touched by MuJoCo's own distances, the tool goes straight to w
 straight up again, within 1 mm and 0.3 degrees of the line, ends where it should, and on the
 straight ways no joint is too slow for the tool to go at 5 cm/s.
 
+A cell looks at the straight ways of all branches before it goes. `reach_*`: the same tasks when
+only the pose above the part is planned, and what follows is not known: how often the tool can then
+go straight down, as above.
+
 Tasks that nobody could do are drawn again and counted: EAIK finds no branch (out of reach), no
 branch of EAIK has 20 mm of room by MuJoCo (in collision), or none of those leads straight down at
-5 cm/s. The planner is not asked.
+5 cm/s with a tenth to spare. The planner is not asked.
 
 `stuck`: hands that lead the tool through wrist, elbow and shoulder singular poses and back (see
 `singular_sweeps`), `--sweeps` of each kind: how often the tool does not come back with the hand to
 where it started, or the cell holds. `left_behind`: how often it is not there at the far end though
-that is in reach, on whatever branch. `joint_speed_share`: the fastest joint over its limit.
-`speed_error_*_m_s`: the tool's velocity against the hand's, where all of the sweep is in reach.
+that is in reach, if only on another branch: a hand does not change it. `restless`: how often a
+joint still moves at over 0.01 rad/s when the hand has rested for 2 s, of two rests a sweep.
+`joint_speed_share`: the fastest joint over its limit. `speed_error_*_m_s`: the tool's velocity
+against the hand's, where all of the sweep is in reach.
 """
 
 from __future__ import annotations
@@ -45,6 +51,7 @@ class Tally:
     def __init__(self) -> None:
         """Begin with none."""
         self.verdicts: Counter[str] = Counter()
+        self.reached: Counter[str] = Counter()
         self.needed_rad_s: list[float] = []
         self.took_s: list[float] = []
 
@@ -52,6 +59,11 @@ class Tally:
     def success_pct(self) -> float:
         """Share of tasks with nothing wrong."""
         return 100.0 * self.verdicts[""] / self.verdicts.total()
+
+    @property
+    def reach_pct(self) -> float:
+        """Share of tasks in which the tool can go straight from where it was sent."""
+        return 100.0 * self.reached[""] / self.reached.total()
 
 
 def picks(n: int, seed: int) -> tuple[dict[float, Tally], Counter[str]]:
@@ -69,6 +81,7 @@ def picks(n: int, seed: int) -> tuple[dict[float, Tally], Counter[str]]:
             tally.took_s.append(time.perf_counter() - begin)
             verdict, needed_rad_s = cell.verdict(pick, stream)
             tally.verdicts[verdict] += 1
+            tally.reached[cell.reach(pick, i, near_singular)] += 1
             if np.isfinite(needed_rad_s):
                 tally.needed_rad_s.append(needed_rad_s)
     return tallies, infeasible
@@ -95,6 +108,10 @@ def picks_table(tallies: dict[float, Tally], infeasible: Counter[str]) -> Table:
         for verdict, count in tally.verdicts.most_common():
             if verdict:
                 table.add_row(f"  {verdict}", f"{count}")
+        table.add_row("  reach only", f"{tally.reach_pct:.2f}")
+        for verdict, count in tally.reached.most_common():
+            if verdict:
+                table.add_row(f"    {verdict}", f"{count}")
     for why, count in infeasible.most_common():
         table.add_row(f"drawn again: {why}", f"{count}")
     return table
@@ -103,10 +120,10 @@ def picks_table(tallies: dict[float, Tally], infeasible: Counter[str]) -> Table:
 def sweeps_table(found: dict[str, Outcome]) -> Table:
     """Make the lines for people."""
     table = Table(
-        "sweeps", "n", "stuck", "beyond reach", "left behind", "joint", "tool m/s", "error"
+        "sweeps", "n", "stuck", "beyond reach", "left", "restless", "joint", "tool m/s", "error"
     )
     for kind, o in found.items():
-        counts = (o.sweeps, o.stuck, o.beyond_reach, o.left_behind)
+        counts = (o.sweeps, o.stuck, o.beyond_reach, o.left_behind, o.restless)
         error = "/".join(
             f"{v:.3f}" for v in percentiles(o.error_m_s or [np.nan], 50.0, 99.0, 100.0)
         )
@@ -133,15 +150,18 @@ def main(
     console.print("error: tool against hand, m/s, p50/p99/most; joint: fastest over its limit")
     console.print(machine(), highlight=False)
     errors = [v for o in found.values() for v in o.error_m_s]
-    p50, p99, most = percentiles(errors or [np.nan], 50.0, 99.0, 100.0)
+    p50, p99, most = percentiles(errors, 50.0, 99.0, 100.0) if errors else (None,) * 3
     result: dict[str, object] = {
         "tasks": n,
         "success_pct": tallies[NEAR].success_pct,
         "success_unmasked_pct": tallies[0.0].success_pct,
         "stuck": sum(o.stuck for o in found.values()),
+        "reach_success_pct": tallies[NEAR].reach_pct,
+        "reach_success_unmasked_pct": tallies[0.0].reach_pct,
         "infeasible": dict(infeasible),
         "sweeps": sum(o.sweeps for o in found.values()),
         "left_behind": sum(o.left_behind for o in found.values()),
+        "restless": sum(o.restless for o in found.values()),
         "joint_speed_share": max(o.joint_share for o in found.values()),
         "tool_speed_most_m_s": max(o.tool_m_s for o in found.values()),
         "speed_error_p50_m_s": p50,

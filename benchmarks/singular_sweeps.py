@@ -37,6 +37,7 @@ REACH_M, REACH_RAD = 0.15, math.radians(40.0)
 SPEEDS_M_S, TURN_RAD_S = (0.05, 0.1, 0.2), 0.5
 PLACES = 41
 WAIT_S = 2.0
+REST_RAD_S = 0.01
 HAND_M = np.array((0.5, 0.5, 0.5))
 THERE_M, THERE_RAD = 0.005, math.radians(2.0)
 BRANCH_RAD = 1.5
@@ -79,6 +80,7 @@ class Outcome:
     held: Counter[str] = field(default_factory=Counter)
     beyond_reach: int = 0
     left_behind: int = 0
+    restless: int = 0
     joint_share: float = 0.0
     tool_m_s: float = 0.0
     error_m_s: list[float] = field(default_factory=list)
@@ -185,6 +187,7 @@ class Sweeps:
             for _ in range(round(WAIT_S / dt_s)):
                 bench.tick(sweep.hand(b))
                 self._note(bench, outcome)
+            outcome.restless += bool(np.max(np.abs(bench.arm.motion.dq_rad_s)) > REST_RAD_S)
             if bench.mode is not Mode.TELEOP:
                 outcome.held[bench.reason] += 1
                 outcome.stuck += 1

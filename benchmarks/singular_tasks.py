@@ -15,13 +15,15 @@ import numpy as np
 
 from benchmarks.ik import Branches, eaik_solver
 from brain.body import place
+from brain.cartesian import NotStraight, cartesian_path
 from brain.distance import arm_clearance, obstacles
 from brain.geometry import Array, frozen, invert, quat_from_matrix, rotation_angle, transform
-from brain.limits import LimitProfile, joint_speed
+from brain.limits import LimitProfile, joint_speed, soft_range
 from brain.rehearsal import Refused, Request, Stream
-from brain.task import PickPlace, plan_goal
+from brain.singular import singular_table
+from brain.task import CLOSE_MARGIN_M, PickPlace, plan_goal
 from brain.types import Goal
-from brain.world import World, move_object
+from brain.world import World, allowing, move_object
 from hardware.scene import resolved_from
 from hardware.scene_file import Scene
 from hardware.shapes import rotation_deg
@@ -39,10 +41,14 @@ ROOM_M = 0.02
 """Hand and arm have at least this much room at the part and above it, else the task counts as one
 in collision."""
 START_M = 0.03
-WAY_STEPS = 10
+WAY_STEPS = 20
+STRETCH_M = 0.005
+SPARE = 0.9
 EXACT = 1e-5
 OUT_OF_REACH, IN_COLLISION = "out of reach", "in collision"
 NOT_STRAIGHT = "no branch leads straight there with joints that are fast enough"
+TOO_SLOW = "a joint is too slow for the straight way"
+RAISE = np.outer((0.0, 0.0, CLEAR_M, 0.0), (0.0, 0.0, 0.0, 1.0))
 REASONS = (OUT_OF_REACH, IN_COLLISION, NOT_STRAIGHT)
 HINGE = mujoco.mjtJoint.mjJNT_HINGE
 SPEED_M_S = 0.05
@@ -115,6 +121,7 @@ class Picks:
         self._own_pairs = _own_pairs(self._scene)
         self._arm = self.brief.cell.arms[0]
         self._body = place(self._arm.model, self._arm.T_world_base, name=ARM)
+        singular_table(self._arm.model)  # made here, not in the first plan
         solver = eaik_solver(self._arm.model)
         if solver is None:
             raise ValueError("the pick tasks need EAIK, which says what is in reach")
@@ -173,7 +180,7 @@ class Picks:
         return None if None in why else max(filter(None, why), key=REASONS.index)
 
     def _undoable(self, T_world_tool: Array) -> str | None:
-        """Follow every branch of EAIK from above the part down to it, in steps of 1 cm."""
+        """Follow every branch of EAIK from above the part down to it, in steps of 5 mm."""
         steps = []
         for along in np.linspace(CLEAR_M, 0.0, WAY_STEPS + 1):
             T_tool = T_world_tool.copy()
@@ -182,7 +189,8 @@ class Picks:
             steps.append([q for q in self._branches(T) if self._off(q, T_tool) < EXACT])
             if not steps[-1]:
                 return OUT_OF_REACH
-        slowest = self.brief.limits.joint_speed_rad_s * CLEAR_M / WAY_STEPS / SPEED_M_S
+        speed_rad_s = SPARE * self.brief.limits.joint_speed_rad_s
+        slowest = speed_rad_s * CLEAR_M / WAY_STEPS / SPEED_M_S
         best = IN_COLLISION
         for first in steps[0]:
             way = [first]
@@ -198,18 +206,39 @@ class Picks:
     # ------------------------------------------------------------------------------- planning
 
     def plan(self, pick: Pick, seed: int, near_singular: float) -> Stream | Refused:
-        """Plan a task as the cell does, from opened fingers."""
+        """Plan a task as the cell does, from closed fingers."""
+        return self._plan(pick, Goal(kind="task", task="pick"), seed, near_singular)
+
+    def reach(self, pick: Pick, seed: int, near_singular: float) -> str:
+        """Plan only to the pose above the part; say why the tool cannot go straight from there."""
+        self._show(pick)
+        T_world_tool = next(T for T in pick.T_world_tool if self._undoable(T) is None)
+        T_base_tool = invert(self._arm.T_world_base) @ (T_world_tool + RAISE)
+        goal = Goal(kind="pose", arm=ARM, T_base_tool=frozen(T_base_tool))
+        stream = self._plan(pick, goal, seed, near_singular)
+        if isinstance(stream, Refused):
+            return "not planned: " + re.sub(r"[-\d.]+", "#", stream.reason)
+        near = obstacles(allowing(pick.world, ("fingers", PART)))
+        allowed = soft_range(self.brief.limits.planning(), self._arm.model.limits)
+        q = stream.q_rad[-1]
+        way = cartesian_path(self._body, near, q, T_world_tool, allowed, CLOSE_MARGIN_M)
+        if isinstance(way, NotStraight):
+            return f"no straight way from there: {way.reason}"
+        T_rows = np.array([self._tool(row) for row in way.rows_rad])
+        needed_rad_s = SPEED_M_S * steepest(way.rows_rad, T_rows)
+        return "" if needed_rad_s <= self.brief.limits.joint_speed_rad_s else TOO_SLOW
+
+    def _plan(self, pick: Pick, goal: Goal, seed: int, near_singular: float) -> Stream | Refused:
         request = Request(
             number=0,
             t_ns=0,
-            goal=Goal(kind="task", task="pick"),
+            goal=goal,
             world=pick.world,
             q_rad=(pick.start_rad,),
             measured_rad=(pick.start_rad,),
             opening_m=(0.0,),
         )
-        brief = self.brief
-        tasks = {"pick": (pick.step,)}
+        brief, tasks = self.brief, {"pick": (pick.step,)}
         return plan_goal(brief.cell, brief.limits, tasks, request, seed, near_singular)
 
     def verdict(self, pick: Pick, stream: Stream | Refused) -> tuple[str, float]:
@@ -240,15 +269,14 @@ class Picks:
         up = self._straight(T_rows[event.row :], wanted)
         if down is None or up is None:
             return "not straight down and up again", math.nan
-        raised = wanted + np.outer((0.0, 0.0, CLEAR_M, 0.0), (0.0, 0.0, 0.0, 1.0))
-        if self._off(stream.q_rad[-1], raised) > LINE_M:
+        if self._off(stream.q_rad[-1], wanted + RAISE) > LINE_M:
             return "does not end where it should", math.nan
         ways = stream.q_rad[event.row - down : event.row + 1], stream.q_rad[event.row :]
         tools = T_rows[event.row - down : event.row + 1], T_rows[event.row :]
         rate = max(steepest(q, T) for q, T in zip(ways, tools, strict=True))
         needed = SPEED_M_S * rate
         if needed > self.brief.limits.joint_speed_rad_s:
-            return "a joint is too slow for the straight way", needed
+            return TOO_SLOW, needed
         return "", needed
 
     def _over_limits(self, rows: Array, limits: LimitProfile) -> str | None:
@@ -352,11 +380,11 @@ def turn_of(a: Array, b: Array) -> float:
 
 
 def steepest(q_rad: Array, T_rows: Array) -> float:
-    """Largest turn of a joint per metre of the tool, rad/m, over stretches of at least 1 mm."""
+    """Largest turn of a joint per metre of the tool, rad/m, over stretches of 5 mm."""
     most, last = 0.0, 0
     for i in range(1, len(q_rad)):
         way_m = float(np.linalg.norm(T_rows[i, :3, 3] - T_rows[last, :3, 3]))
-        if way_m >= 1e-3:
+        if way_m >= STRETCH_M:
             most = max(most, float(np.max(np.abs(q_rad[i] - q_rad[last]))) / way_m)
             last = i
     return most
