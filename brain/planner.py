@@ -22,7 +22,8 @@ from brain.geometry import Array, frozen
 from brain.jit import lean_kernel
 from brain.planner_edges import Lanes, keeps_margin, lanes
 from brain.robot import IntArray
-from brain.search import AT, DONE, NODES, VERTICES, Search, Task
+from brain.search import AT, DONE, GROW, NODES, VERTICES, Search, Task
+from brain.singular import NO_MASK, Mask, is_masked
 from brain.trees import propose, settle
 
 WINDOW_RAD = math.pi / 2
@@ -38,6 +39,7 @@ def advance(
     near: ObstacleArrays,
     task: Task,
     search: Search,
+    mask: Mask,
     scratch: Lanes,
     margin_m: float,
     self_extra_m: float,
@@ -54,6 +56,9 @@ def advance(
         if search.counter[AT.phase] == DONE or (first and search.counter[AT.best] > 0):
             return done, looks
         if propose(task, search):
+            growing = search.counter[AT.phase] == GROW
+            if growing and is_masked(mask, search.edge_rad[1], search.random):
+                continue
             kept, looked = keeps_margin(
                 body, near, search.edge_rad, scratch, margin_m, TOLERANCE_M, self_extra_m
             )
@@ -137,13 +142,14 @@ class Planner:
         margin_m: float = 0.01,
         self_margin_m: float = 0.002,
         weight: Array | None = None,
+        mask: Mask = NO_MASK,
     ) -> None:
         """Ask for the way from a start (n,) to any of the goals (g, n) inside a joint range.
 
         Obstacles stay where they are. The arm keeps `margin_m` from them and `self_margin_m` from
-        itself.
+        itself. Trees rarely grow into singular regions that `mask` names.
         """
-        self._body, self._near = body, near
+        self._body, self._near, self._mask = body, near, mask
         self._margin_m, self._self_margin_m = margin_m, self_margin_m
         self._iterations = self._looks = 0
         goals = np.array(goals_rad, dtype=np.float64).reshape(-1, body.model.dof)
@@ -191,6 +197,7 @@ class Planner:
             self._near.arrays,
             self._task,
             self._search,
+            self._mask,
             self._lanes,
             self._margin_m,
             self._margin_m - self._self_margin_m,

@@ -10,7 +10,7 @@ sub-task failed and why.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,12 +27,15 @@ from brain.limits import LimitProfile, soft_range
 from brain.planner import NoPlan, Plan, Planner, goal_wraps
 from brain.rehearsal import GripEvent, Refused, Request, Stream
 from brain.robot import GROUP_FINGER, GROUP_HELD, GROUPS
+from brain.singular import NEAR, Mask, is_away, mask_of
 from brain.trajectory import Trajectory, time_path, time_rows, tool_positions
 from brain.world import Held, allowing, grasp, release
 
 FREE_MARGIN_M = 0.010
 """Kept on the way through free space, at least; rounding corners may take half of it."""
 FREE_MARGINS_M = (0.05, 0.025, FREE_MARGIN_M, FREE_MARGIN_M, FREE_MARGIN_M)
+OWN_MARGINS_M = (FREE_MARGIN_M, FREE_MARGIN_M, FREE_MARGIN_M, 0.002, 0.002)
+"""Kept from the arm itself then; at the end what it has at the start or the goal may do."""
 ENOUGH_ATTEMPTS = 3
 """Margins that are tried, each with another seed; the last ones only while nothing was found."""
 ROUNDING_M = 0.004
@@ -55,7 +58,8 @@ FINGERS, HELD = GROUPS[GROUP_FINGER], GROUPS[GROUP_HELD]
 class PickPlace:
     """Move one object with one arm: `T_object_tool` are the grasps to choose from, (g, 4, 4).
 
-    `T_world_place` are the poses to choose from, (p, 4, 4), where it is put down, on `support`.
+    `T_world_place` are the poses to choose from, (p, 4, 4), where it is put down, on `support`;
+    without any it is only picked up.
     `grip_opening_m` is what the fingers are closed to, less than the part is wide. `clear_m`:
     straight way up from both places.
     """
@@ -84,10 +88,14 @@ def plan_goal(
     tasks: Mapping[str, Task],
     request: Request,
     seed: int,
+    near_singular: float = NEAR,
 ) -> Stream | Refused:
-    """Plan a goal from where the cell is; equal arguments give equal streams, bit for bit."""
+    """Plan a goal from where the cell is; equal arguments give equal streams, bit for bit.
+
+    Where there is a choice, arms keep their smallest singular value over `near_singular`.
+    """
     goal = request.goal
-    plan = _Plan(cell, limits, request, seed)
+    plan = _Plan(cell, limits, request, seed, near_singular)
     try:
         if goal.kind == "task":
             steps = tasks.get(str(goal.task))
@@ -107,8 +115,16 @@ def plan_goal(
 class _Plan:
     """A plan being made: where every arm would be by now, in which world, and the rows so far."""
 
-    def __init__(self, cell: CellModel, limits: LimitProfile, request: Request, seed: int) -> None:
+    def __init__(
+        self,
+        cell: CellModel,
+        limits: LimitProfile,
+        request: Request,
+        seed: int,
+        near_singular: float,
+    ) -> None:
         self._cell = cell
+        self._near_singular = near_singular
         self._limits = limits.planning()
         self._seed = seed
         self._tick_s = cell.tick_ns * 1e-9
@@ -131,7 +147,8 @@ class _Plan:
         self._come_free(step.arm, step.clear_m)
         if held is None:
             self._pick(step)
-        self._put(step)
+        if len(step.T_world_place):
+            self._put(step)
         if go_home:
             self.go(step.arm, self._arm(step.arm).home_q_rad[None], "go home")
 
@@ -189,6 +206,7 @@ class _Plan:
         arm, body, near = self._arm(name), self._body(name), self._around(name, contact)
         above: list[Array] = []
         below: list[Array] = []
+        ways: list[Array] = []
         why = "out of reach, or beyond the joint limits"
         for pose in poses:
             for q in self._branches(arm, _raised(pose, clear_m)):
@@ -198,9 +216,10 @@ class _Plan:
                 else:
                     above.append(q)
                     below.append(pose)
+                    ways.append(way.rows_rad)
         if not above:
             raise _Failure(f"{what}: {why}")
-        pose = below[self.go(name, np.array(above), what)]
+        pose = below[self.go(name, np.array(above), what, ways)]
         self._straight(name, pose, what, contact)
         return pose
 
@@ -216,19 +235,34 @@ class _Plan:
             raise _Failure(f"the pose is out of reach of {name}, or beyond its joint limits")
         return branches
 
-    def go(self, name: str, goals: Array, what: str) -> int:
+    def go(self, name: str, goals: Array, what: str, ways: Sequence[Array] = ()) -> int:
         """Move one arm through free space to the best of some joints (g, n); return which.
 
-        Several ways are tried, generous ones first: what keeps away from things may go faster. The
-        one that takes the least time is taken.
+        `ways` are the rows (k, n) that follow from each. Joints that are away from singular poses,
+        there and on what follows, are preferred to all others that can be reached.
+        """
+        mask, every = self._mask(name), list(range(len(goals)))
+        away = [g for g in every if is_away(mask, ways[g] if ways else goals[g : g + 1])]
+        best: tuple[Trajectory, int] | str = "there is no goal"
+        for choice in (away, every) if 0 < len(away) < len(every) else (every,):
+            best = self._best(name, goals[choice])
+            if not isinstance(best, str):
+                self._append(name, best[0])
+                return choice[best[1]]
+        raise _Failure(f"{what}: {best}")
+
+    def _best(self, name: str, goals: Array) -> tuple[Trajectory, int] | str:
+        """Return the way to some joints (g, n) that takes the least time, or why there is none.
+
+        Several ways are tried, generous ones first: what keeps away from things may go faster.
         """
         body, near = self._body(name), self._around(name, *self._world.contacts)
         best: tuple[Trajectory, int] | None = None
         why = ""
-        for attempt, margin_m in enumerate(FREE_MARGINS_M):
+        for attempt, margins_m in enumerate(zip(FREE_MARGINS_M, OWN_MARGINS_M, strict=True)):
             if best is not None and attempt >= ENOUGH_ATTEMPTS:
                 break
-            found = self._way(name, goals, margin_m, self._seed + attempt)
+            found = self._way(name, goals, margins_m, self._seed + attempt)
             if isinstance(found, NoPlan):
                 why = found.sentence
                 continue
@@ -238,12 +272,11 @@ class _Plan:
                 why = trouble
             elif best is None or timed.duration_s < best[0].duration_s:
                 best = timed, found.goal
-        if best is None:
-            raise _Failure(f"{what}: {why}")
-        self._append(name, best[0])
-        return best[1]
+        return why if best is None else best
 
-    def _way(self, name: str, goals: Array, margin_m: float, seed: int) -> Plan | NoPlan:
+    def _way(
+        self, name: str, goals: Array, margins_m: tuple[float, float], seed: int
+    ) -> Plan | NoPlan:
         arm = self._arm(name)
         planner = Planner(
             self._body(name),
@@ -252,7 +285,9 @@ class _Plan:
             goals,
             self._range(arm),
             seed=seed,
-            margin_m=margin_m,
+            margin_m=margins_m[0],
+            self_margin_m=margins_m[1],
+            mask=self._mask(name),
         )
         better = 0
         for _ in range(SLICES):
@@ -366,6 +401,9 @@ class _Plan:
 
     def _arm(self, name: str) -> CellArm:
         return self._cell.arms[self._cell.arm_index(name)]
+
+    def _mask(self, name: str) -> Mask:
+        return mask_of(self._arm(name).model, self._near_singular)
 
     def _range(self, arm: CellArm) -> tuple[Array, Array]:
         return soft_range(self._limits, arm.model.limits)

@@ -10,6 +10,8 @@ from brain.certify import path_at
 from brain.distance import obstacles, path_clearances
 from brain.geometry import transform
 from brain.planner import NoPlan, Plan, Planner, goal_wraps, plan
+from brain.search import AT
+from brain.singular import NEAR, is_singular, mask_of
 from brain.world import make_world
 from hardware.arm_model import load_arm
 from tests.brain.plain_distance import (
@@ -75,6 +77,51 @@ def test_a_seed_gives_the_same_plan_bit_for_bit_however_it_is_sliced():
     assert all(isinstance(p, Plan) for p in paths)
     assert len({p.path_rad.tobytes() for p in paths}) == 1
     assert len({(p.iterations, p.looks, p.cost) for p in paths}) == 1
+
+
+def masked(name, seed, below, iterations=600):
+    world, start, goals = scene(name)
+    mask = mask_of(ARM, below)
+    planner = Planner(
+        BODY, obstacles(world), start, goals, RANGE, seed=seed, margin_m=MARGIN_M, mask=mask
+    )
+    planner.advance(iterations)
+    return planner
+
+
+@pytest.mark.parametrize("name", list(SCENES))
+@pytest.mark.parametrize("below", [NEAR, 10.0], ids=["near", "everywhere"])
+def test_a_way_is_found_also_where_the_mask_names_poses_on_it(name, below):
+    world, start, goals = scene(name)
+    for seed in range(5):
+        found = masked(name, seed, below, 5000).result()
+        assert isinstance(found, Plan), found.sentence
+        rows = [path_at(found.path_rad, u) for u in np.linspace(0, len(found.path_rad) - 1, 1000)]
+        gaps = path_clearances(BODY, obstacles(world), np.array(rows), self_extra_m=math.inf)
+        assert gaps.min() >= MARGIN_M
+
+
+def test_trees_grow_less_into_singular_regions_with_a_mask():
+    mask, shares = mask_of(ARM, NEAR), {}
+    for below in (0.0, NEAR):
+        near = total = 0
+        for seed in range(10):
+            search = masked("shelf", seed, below, 300)._search
+            for tree in (0, 1):
+                nodes = search.q_rad[tree, 1 : search.counter[AT.size + tree]]
+                near += sum(is_singular(mask.table, q, NEAR) for q in nodes)
+                total += len(nodes)
+        shares[below] = near / total
+    print(f"nodes near singular poses: {shares[0.0]:.3f} without, {shares[NEAR]:.3f} with a mask")
+    assert shares[NEAR] < 0.7 * shares[0.0]
+
+
+def test_a_mask_gives_the_same_plan_however_it_is_sliced():
+    whole, sliced = masked("shelf", 5, NEAR, 500), masked("shelf", 5, NEAR, 0)
+    for _ in range(500):
+        sliced.advance(1)
+    assert whole.path().tobytes() == sliced.path().tobytes()
+    assert whole.path().tobytes() != masked("shelf", 5, 0.0, 500).path().tobytes()
 
 
 def test_another_seed_gives_another_plan():
