@@ -30,13 +30,22 @@ HOLD_M = 0.0015
 """Fingers that stop this far before their target are holding something."""
 STILL_M_S = 0.002
 LATE_PERIODS = 3
-"""After this many periods without a target an arm slows down; its watchdog comes later."""
+"""After this many periods without a target an arm slows down; its watchdog comes later.
+
+Until then it carries on at its last speed: a target that comes one period late, or never, is no
+jerk. Source: a UR extrapolates where a target is missing (Universal Robots ROS driver, "Quick
+feature overview").
+"""
 
 
 class _ArmMemory(Record):
-    """What a simulated arm remembers: where it is being led, and from when that is."""
+    """What a simulated arm remembers: where it is being led, and from when that is.
+
+    `coasted_ns`: for how long the motion has been carried on without a target.
+    """
 
     motion: Motion
+    coasted_ns: int
     running: bool
     stopped: bool
     last_write_ns: int
@@ -63,6 +72,7 @@ class SimArm:
         self._world = world
         self._memory = _ArmMemory(
             motion=at_rest(self._measured()),
+            coasted_ns=0,
             running=False,
             stopped=True,
             last_write_ns=world.t_ns,
@@ -82,6 +92,7 @@ class SimArm:
         moving = bool(np.any(memory.motion.dq_rad_s))
         self._memory = _ArmMemory(
             motion=memory.motion if moving else at_rest(self._measured()),
+            coasted_ns=0,
             running=True,
             stopped=False,
             last_write_ns=now_ns - LATE_PERIODS * period_ns,  # no target yet: brake on
@@ -119,13 +130,15 @@ class SimArm:
         if is_late and not is_stop:
             return
         stopped = memory.stopped or is_stop
-        motion = memory.motion
+        motion, coasted_ns = memory.motion, memory.coasted_ns
         if not stopped and command.q_rad is not None:
-            most_ns = 2 * self._spec.period_ns
+            most_ns = coasted_ns + 2 * self._spec.period_ns
             apart_ns = min(max(command.t_ns - memory.last_t_ns, self._world.step_ns), most_ns)
-            motion = step_to(motion, command.q_rad, apart_ns * 1e-9)
+            motion = step_to(_carried(motion, -coasted_ns), command.q_rad, apart_ns * 1e-9)
+            coasted_ns = 0
         self._memory = _ArmMemory(
             motion=motion,
+            coasted_ns=coasted_ns,
             running=memory.running,
             stopped=stopped,
             last_write_ns=now_ns,
@@ -139,10 +152,13 @@ class SimArm:
         silent_ns = t_ns - memory.last_write_ns
         if memory.running and not memory.stopped and silent_ns > self._spec.watchdog_ns:
             memory = replace(memory, stopped=True)
+        step_ns = self._world.step_ns
         if memory.stopped or silent_ns >= LATE_PERIODS * self._spec.period_ns:
-            step_s = self._world.step_ns * 1e-9
-            motion = brake(memory.motion, DEFAULT.stop_deceleration_rad_s2, step_s)
-            memory = replace(memory, motion=motion)
+            motion = brake(memory.motion, DEFAULT.stop_deceleration_rad_s2, step_ns * 1e-9)
+            memory = replace(memory, motion=motion, coasted_ns=0)
+        elif silent_ns >= self._spec.period_ns:
+            motion = _carried(memory.motion, step_ns)
+            memory = replace(memory, motion=motion, coasted_ns=memory.coasted_ns + step_ns)
         self._memory = memory
         motion = memory.motion
         self._world.data.ctrl[self._ctrl] = motion.q_rad + self._ahead_s * motion.dq_rad_s
@@ -363,6 +379,14 @@ class SimTracker:
             )
             for name, i in self._mocap.items()
         )
+
+
+def _carried(motion: Motion, for_ns: int) -> Motion:
+    """Return a motion after so long at the same speed; before it, where that is negative."""
+    if for_ns == 0:
+        return motion
+    q_rad = frozen(motion.q_rad + motion.dq_rad_s * (for_ns * 1e-9))
+    return replace(motion, q_rad=q_rad)
 
 
 @kernel

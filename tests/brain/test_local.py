@@ -190,7 +190,7 @@ def test_speeds_equal_the_optimum_of_an_independent_solver():
             constraints={"type": "ineq", "fun": lambda dq, A=A, room=room: A @ dq + room},
             options={"ftol": 1e-14, "maxiter": 500},
         )
-        assert (A @ s.dq_rad_s >= -room - 1e-12).all()
+        assert (A @ s.dq_rad_s >= -room - local.ROUNDING_M_S).all()
         assert cost(s.dq_rad_s) <= best.fun + 1e-5, (cost(s.dq_rad_s), best.fun)
     assert found > 10
 

@@ -116,6 +116,52 @@ def test_an_arm_slows_down_before_its_watchdog_when_targets_stay_away():
     assert not state.stopped
 
 
+def swing(missing: set[int], late: frozenset[int] = frozenset()):
+    """One joint there and back; speeds measured, with targets missing or one period late."""
+    made = plant(arm_scene("ur5e"))
+    drive = driver(made)
+    drive.arm.start()
+    q0, held = drive.arm.read().q_rad, None
+    for k in range(550):
+        command = drive.command(q0 + 0.2 * (1.0 - np.cos(2.0 * np.pi * k / 500)) * np.eye(6)[0])
+        if held is not None:
+            drive.arm.write(held)
+        held = command if k in late else None
+        if held is None and k not in missing:
+            drive.arm.write(command)
+        drive.wait(2 * MS)
+        drive.states.append(drive.arm.read())
+    return np.array([s.dq_rad_s[0] for s in drive.states])
+
+
+SPORADIC = set(range(20, 530, 20))
+GAPS = {
+    "one in twenty missing": (SPORADIC, frozenset()),
+    "two in twenty missing": (SPORADIC | {k + 1 for k in SPORADIC}, frozenset()),
+    "one in twenty late": (set(), frozenset(SPORADIC)),
+}
+
+
+@pytest.mark.parametrize("name", GAPS)
+def test_an_arm_carries_on_at_its_speed_where_a_target_is_missing_or_late(name):
+    smooth, got = swing(set()), swing(*GAPS[name])
+    off = np.abs(got - smooth).max()
+    print(f"{off:.4f} rad/s off at most, of {np.abs(smooth).max():.2f}; limit 0.03")
+    assert off < 0.03
+
+
+def test_what_was_carried_on_is_taken_back_by_the_next_target():
+    made = plant(arm_scene("ur5e"))
+    drive = driver(made)
+    drive.arm.start()
+    q = drive.arm.read().q_rad
+    drive.stream(lambda t: q + 0.5 * t, 0.4)
+    end = q + 0.5 * 0.4
+    drive.pause(0.004)
+    drive.stream(lambda t: end, 0.5)
+    assert np.abs(drive.arm.read().q_rad - end).max() < 1e-3
+
+
 def wrenches(seed: int):
     made = plant(arm_scene("ur5e", ("ft_sensor", "hand_e")), seed=seed)
     seen = []
