@@ -35,7 +35,7 @@ WINDOW_RAD = math.pi / 2
 TOLERANCE_M = 0.001
 """Start, goal and samples keep this much more than the margin, so that certificates can close."""
 
-KEPT = 1024
+KEPT = 512
 """Nodes of an earlier search that are kept at most, so that a repair ends in time."""
 
 
@@ -165,7 +165,7 @@ class Planner:
         self._search = new_search(body.model.dof, seed)
         self._spare: Search | None = None
         self._place = np.zeros(NODES, dtype=np.int64)
-        self._lanes = lanes(body)
+        self._lanes, self._work = lanes(body), work(body)
         self._held, self._came = near, near.arrays
         self._start, self._goals = np.zeros(0), np.zeros((0, body.model.dof))
         self._task: Task | None = None
@@ -303,7 +303,7 @@ class Planner:
 
     def _too_near(self, q_rad: Array) -> Clearance | None:
         """Return what is nearer than the margins at q, None if nothing is."""
-        at, near, own_m = work(self._body), self._near.arrays, self._self_margin_m + TOLERANCE_M
+        at, near, own_m = self._work, self._near.arrays, self._self_margin_m + TOLERANCE_M
         if free(self._body.arrays, near, q_rad, at, self._margin_m + TOLERANCE_M, own_m):
             return None
         extra_m = self._margin_m - self._self_margin_m

@@ -22,12 +22,15 @@ from brain.body import Body, BodyArrays
 from brain.distance import ObstacleArrays
 from brain.geometry import Array
 from brain.jit import inline_kernel, lean_kernel
-from brain.occupied import occupied_distance
+from brain.occupied import OccupiedArrays, occupied_distance
 from brain.world import BOX, CAPSULE, CYLINDER, SPHERE
 
 LANES = 16
 STACK = 1024
 """Intervals that can wait; a motion that needs more is called blocked."""
+
+AHEAD_M, ROUNDED_M = 0.1, 1e-9
+"""The map is asked for this much more than a lane needs; more than rounding takes off a bound."""
 
 
 class Lanes(NamedTuple):
@@ -384,23 +387,46 @@ def _around(
 def _mapped(
     body: BodyArrays, near: ObstacleArrays, s: Lanes, c: int, margin_m: float, tolerance_m: float
 ) -> bool:
-    """Flag the lanes by the map, lane after lane; true if one of them is blocked."""
-    d, move, p = s.distance_m, s.move_m[c], s.bound_m
-    for lane in range(LANES):
-        below = body.bound[c, 3] + margin_m + max(move[lane], tolerance_m)
-        q = 3 * c
-        d[lane] = occupied_distance(near.seen, p[q, lane], p[q + 1, lane], p[q + 2, lane], below)[0]
-    if not _within(d, body.bound[c, 3] + margin_m, tolerance_m, move):
+    """Flag the lanes by the map; true if one of them is blocked."""
+    d, move, reach = s.distance_m, s.move_m[c], body.bound[c, 3] + margin_m
+    _apart_from_map(near.seen, s.bound_m, 3 * c, reach, tolerance_m, move, d)
+    if not _within(d, reach, tolerance_m, move):
         return False
     for i in range(body.first[c], body.first[c + 1]):
         _sphere(body, s, c, i, 0)
-        r, p = body.arm.sphere_radius_m[i] + margin_m, s.sphere_m
-        for lane in range(LANES):
-            below = r + max(move[lane], tolerance_m)
-            d[lane] = occupied_distance(near.seen, p[0, lane], p[1, lane], p[2, lane], below)[0]
-        if _mark(d, r, tolerance_m, move, s.flag):
+        reach = body.arm.sphere_radius_m[i] + margin_m
+        _apart_from_map(near.seen, s.sphere_m, 0, reach, tolerance_m, move, d)
+        if _mark(d, reach, tolerance_m, move, s.flag):
             return True
     return False
+
+
+@lean_kernel
+def _apart_from_map(
+    seen: OccupiedArrays,
+    p: Array,
+    i: int,
+    reach_m: float,
+    tolerance_m: float,
+    move: Array,
+    out: Array,
+) -> None:
+    """Write how far points are from the map, or a bound that is enough.
+
+    Lanes are near each other: the map is asked where the last answer, less the way since, is not
+    enough; and then for some more than is needed there.
+    """
+    x, y, z = p[i], p[i + 1], p[i + 2]
+    u = v = w = known_m = math.nan
+    for lane in range(LANES):
+        needed_m = reach_m + max(move[lane], tolerance_m)
+        dx, dy, dz = x[lane] - u, y[lane] - v, z[lane] - w
+        out[lane] = known_m - math.sqrt(dx * dx + dy * dy + dz * dz) - ROUNDED_M
+        if out[lane] >= needed_m:
+            continue
+        u, v, w = x[lane], y[lane], z[lane]
+        known_m = occupied_distance(seen, u, v, w, needed_m + AHEAD_M)[0]
+        out[lane] = known_m
 
 
 @inline_kernel
