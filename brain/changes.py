@@ -45,6 +45,6 @@ def added(before: ObstacleArrays, now: ObstacleArrays) -> ObstacleArrays:
 def _rows(shapes: ShapeArrays) -> list[bytes]:
     """Everything about each shape, bit for bit."""
     n = len(shapes.kind)
-    parts = (shapes.kind, shapes.size_m, shapes.T_world_shape, shapes.may_touch.T)
-    together = np.concatenate([np.reshape(p, (n, -1)).astype(np.float64) for p in parts], axis=1)
-    return [row.tobytes() for row in together]
+    T = shapes.T_world_shape.reshape(n, 16)
+    together = np.column_stack([shapes.kind, shapes.size_m, T, shapes.may_touch.T])
+    return [row.tobytes() for row in together.astype(np.float64)]
