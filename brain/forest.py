@@ -14,7 +14,7 @@ import math
 from brain.geometry import Array
 from brain.jit import lean_kernel
 from brain.robot import IntArray
-from brain.search import AT, GOAL, LOOSE, START, VERTICES, Search, Task, separation
+from brain.search import AT, GOAL, HIDDEN, LOOSE, NODES, START, VERTICES, Search, Task, separation
 
 
 @lean_kernel
@@ -28,6 +28,7 @@ def plant(task: Task, search: Search) -> None:
     counter[AT.size] = 1 + task.goal_rad.shape[0]
     for i in range(counter[AT.size]):
         search.parent[i] = -1
+    counter[AT.until] = NODES
     group(task, search)
 
 
@@ -36,10 +37,10 @@ def group(task: Task, search: Search) -> None:
     """Write which tree each node belongs to, by its root, and count them."""
     counter, parent, tree = search.counter, search.parent, search.tree
     roots, unknown = 1 + task.goal_rad.shape[0], -1
-    for label in range(3):
+    for label in range(4):
         counter[AT.trees + label] = 0
     for i in range(counter[AT.size]):
-        tree[i] = unknown
+        tree[i] = HIDDEN if i >= counter[AT.until] else unknown
     for i in range(counter[AT.size]):
         top = i
         while tree[top] == unknown and parent[top] >= 0:
@@ -155,8 +156,8 @@ def transplant(task: Task, old: Search, new: Search, place: IntArray, most: int)
 
     The best path comes first, as a chain that leads to its end; then trees, then pieces, up to
     `most` nodes in all. Roots are those of the new task; what hung on an old one is cut off unless
-    that is a root again. Edges are not looked at, and nodes not grouped. `place` (NODES,) is
-    scratch.
+    that is a root again. Edges are not looked at, and nodes not grouped; hidden are all but the
+    chain. `place` (NODES,) is scratch.
     """
     n = 1 + task.goal_rad.shape[0]
     _copy(task.start_rad, new.q_rad[0])
@@ -174,7 +175,7 @@ def transplant(task: Task, old: Search, new: Search, place: IntArray, most: int)
             new.parent[n] = next_one
             next_one = n
             n += 1
-    size = old.counter[AT.size]
+    until, size = n, old.counter[AT.size]
     for i in range(size):
         place[i] = -1
     for i in range(size):  # a piece of one node is worth nothing: what is no end of an edge
@@ -182,7 +183,7 @@ def transplant(task: Task, old: Search, new: Search, place: IntArray, most: int)
             place[i] = place[old.parent[i]] = -2
     for pieces in range(2):
         for i in range(size):
-            if place[i] != -2 or (old.tree[i] == LOOSE) != (pieces == 1):
+            if place[i] != -2 or (old.tree[i] >= LOOSE) != (pieces == 1):
                 continue
             root = _equal(new.q_rad, roots, old.q_rad[i]) if old.parent[i] < 0 else -1
             if root >= 0:
@@ -197,7 +198,49 @@ def transplant(task: Task, old: Search, new: Search, place: IntArray, most: int)
         if place[i] >= roots:
             above = old.parent[i]
             new.parent[place[i]] = place[above] if above >= 0 else -1
-    new.counter[AT.size] = n
+    new.counter[AT.size], new.counter[AT.until] = n, until
+
+
+@lean_kernel
+def prune(task: Task, search: Search, place: IntArray) -> None:
+    """Drop pieces, and nodes by which no path can be shorter than the best one (none: pieces only).
+
+    What hangs on a node keeps it. Order stays. `place` (NODES,) is scratch.
+    """
+    counter, parent, roots = search.counter, search.parent, 1 + task.goal_rad.shape[0]
+    size = counter[AT.size]
+    for i in range(size):
+        place[i] = 0
+    for i in range(size):
+        if i >= roots and (search.tree[i] >= LOOSE or _detour(task, search, i) > search.cost[0]):
+            continue
+        j = i
+        while j >= 0 and place[j] == 0:
+            place[j] = 1
+            j = parent[j]
+    n = 0
+    for i in range(size):
+        if place[i] == 0:
+            place[i] = -1
+            continue
+        place[i] = n
+        _copy(search.q_rad[i], search.q_rad[n])
+        parent[n], search.tree[n] = parent[i], search.tree[i]
+        n += 1
+    for i in range(n):
+        if parent[i] >= 0:
+            parent[i] = place[parent[i]]
+    counter[AT.size], counter[AT.until] = n, NODES
+    group(task, search)
+
+
+@lean_kernel
+def _detour(task: Task, search: Search, i: int) -> float:
+    """The least that a path by way of a node can cost."""
+    best = math.inf
+    for g in range(task.goal_rad.shape[0]):
+        best = min(best, separation(search.q_rad[i], task.goal_rad[g], task.weight))
+    return best + separation(task.start_rad, search.q_rad[i], task.weight)
 
 
 @lean_kernel

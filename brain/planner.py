@@ -21,13 +21,28 @@ from brain.body import Body, BodyArrays, work
 from brain.certify import Certificate, certify
 from brain.changes import added
 from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance, free
-from brain.forest import transplant
+from brain.forest import add_node, plant, prune, transplant
 from brain.geometry import Array, frozen
 from brain.jit import lean_kernel
 from brain.planner_edges import Lanes, keeps_margin, lanes
 from brain.robot import IntArray
-from brain.search import AT, DONE, NODES, REPAIR, Search, Task, new_search
-from brain.trees import propose, settle
+from brain.search import (
+    ADOPT,
+    AT,
+    BRIDGE,
+    CONNECT,
+    DONE,
+    GROW,
+    HIDDEN,
+    NODES,
+    REPAIR,
+    Search,
+    Task,
+    new_search,
+    propose_edge,
+    separation,
+)
+from brain.trees import RANGE_RAD, propose, settle
 
 WINDOW_RAD = math.pi / 2
 """Samples are drawn this far beyond the hull of start and goals, inside the joint limits."""
@@ -75,6 +90,33 @@ def advance(
             looks += looked
             settle(task, search, kept)
     return iterations, looks
+
+
+@lean_kernel
+def grow(
+    body: BodyArrays,
+    near: ObstacleArrays,
+    task: Task,
+    search: Search,
+    scratch: Lanes,
+    margin_m: float,
+    self_extra_m: float,
+    q_rad: Array,
+) -> bool:
+    """Hang an edge on the goal nearest to q (n,), as far there as it may reach, if it holds."""
+    far, at = math.inf, 0
+    for g in range(task.goal_rad.shape[0]):
+        d = separation(task.goal_rad[g], q_rad, task.weight)
+        if d < far:
+            far, at = d, g
+    if not 0.0 < far < math.inf or search.counter[AT.size] >= NODES - 1:
+        return False
+    propose_edge(search, task.goal_rad[at], q_rad, RANGE_RAD / far)
+    edge = search.edge_rad
+    if not keeps_margin(body, near, edge, scratch, margin_m, TOLERANCE_M, self_extra_m)[0]:
+        return False
+    add_node(search, 1 + at)
+    return True
 
 
 Reason = Literal["start", "goal", "limits", "not finite", "not found"]
@@ -184,8 +226,9 @@ class Planner:
         There is no path until one is certified again. What was found is kept: the next iterations
         certify its edges against what came and drop those that fail.
         """
-        if self._refused is None and self._search.counter[AT.phase] != REPAIR:
-            self._held = self._near  # else edges are still those of an earlier world
+        counter = self._search.counter
+        if self._refused is None and counter[AT.phase] != REPAIR and not counter[AT.trees + HIDDEN]:
+            self._held = self._near  # else some edges are still those of an earlier world
         self._near = near
         self._ask(
             self._start if start_rad is None else start_rad,
@@ -202,8 +245,8 @@ class Planner:
         )
         transplant(self._task, old, new, self._place, KEPT)
         self._spare, self._search = old, new
-        new.counter[: AT.size] = 0
-        new.counter[AT.phase], new.counter[AT.checked] = REPAIR, 0
+        counter[: AT.size] = 0  # old and new share all but the nodes
+        counter[AT.phase], counter[AT.checked] = REPAIR, 0
         new.cost[0] = math.inf
         self._came = added(self._held.arrays, near.arrays)
 
@@ -249,6 +292,34 @@ class Planner:
         self._looks += looks
         return done < iterations
 
+    def prune(self) -> None:
+        """Drop what cannot make the path shorter any more; nothing during a repair."""
+        phase = self._search.counter[AT.phase]
+        if self._task is None or phase == REPAIR:
+            return
+        prune(self._task, self._search, self._place)
+        if phase in (BRIDGE, ADOPT, CONNECT):  # these were about nodes by their numbers
+            self._search.counter[AT.phase] = GROW
+
+    def grow_towards(self, q_rad: Array) -> bool:
+        """Hang one certified edge on a goal, towards q (n,); false where that fails."""
+        if self._task is None or self._search.counter[AT.phase] == REPAIR:
+            return False
+        if self._search.counter[AT.size] == 0:
+            plant(self._task, self._search)
+        return bool(
+            grow(
+                self._body.arrays,
+                self._near.arrays,
+                self._task,
+                self._search,
+                self._lanes,
+                self._margin_m,
+                self._margin_m - self._self_margin_m,
+                np.clip(q_rad, *self._q_range_rad),
+            )
+        )
+
     def path(self) -> Array | None:
         """Return the best path (k, n) so far, each motion certified to keep the margins, or None.
 
@@ -257,6 +328,10 @@ class Planner:
         if self._task is None or self._search.counter[AT.best] == 0:
             return None
         return frozen(self._search.best_rad[: self._search.counter[AT.best]])
+
+    def refusal(self) -> NoPlan | None:
+        """Why the question itself cannot be answered: start, goals or limits; None if it can."""
+        return self._refused
 
     def result(self) -> Plan | NoPlan:
         """Return the best plan so far, or why there is none."""

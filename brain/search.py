@@ -18,8 +18,9 @@ NODES, VERTICES = 16384, 256
 DIRECT, GROW, CONNECT, SHORTEN, DONE, REPAIR, BRIDGE, ADOPT = 0, 1, 2, 3, 4, 5, 6, 7
 """Phases of a search."""
 
-START, GOAL, LOOSE = 0, 1, 2
-"""The tree that a node belongs to: rooted in the start, in a goal, or cut off from both."""
+START, GOAL, LOOSE, HIDDEN = 0, 1, 2, 3
+"""The tree that a node belongs to: rooted in the start, in a goal, cut off from both, or in none
+since its edge was not looked at again yet."""
 
 
 class Task(NamedTuple):
@@ -40,7 +41,8 @@ class Places(NamedTuple):
 
     `side` and `node`: the tree that grew and its node; `other`: the node of another tree that is
     being led there. `first` and `last`: the vertices of the path that a short cut would join.
-    `size`: nodes in all; from `trees` on, those of each tree. `checked`: where a repair has got to.
+    `size`: nodes in all; from `trees` on, those of each tree. `checked`: where a repair has got
+    to; nodes from `until` on are hidden.
     """
 
     phase: int = 0
@@ -56,18 +58,19 @@ class Places(NamedTuple):
     best: int = 10
     size: int = 11
     trees: int = 12
-    checked: int = 15
+    checked: int = 16
+    until: int = 17
 
 
 AT = Places()
-COUNTERS = 16
+COUNTERS = 18
 
 
 class Search(NamedTuple):
     """The state of a search: a forest of NODES, the path in hand, the best one, an edge.
 
     Of each node `q_rad` (NODES, n), `parent` (-1: a root) and `tree`; the start and the goals are
-    the first ones. Every edge has been certified, but while a search is in `REPAIR`. `value`
+    the first ones. Every edge of a tree or piece is certified, but while in `REPAIR`. `value`
     (NODES,) is scratch. `counter` holds `Places`. `cost` (1,) belongs to the best path. `random`
     (1,) is the generator's whole state. `edge_rad` (2, n) is the motion that is proposed next.
     """

@@ -1,8 +1,9 @@
 """Two trees in joint space, from the start and from the goals, that grow towards each other.
 
 Each iteration proposes one motion; the planner has it certified and the answer is settled here.
-What is left of an earlier search is repaired first: its edges are looked at again one by one. Then
-the start tries to reach the goals' tree by one edge, the shortest way first, before trees grow.
+What is left of an earlier search is repaired first: its edges are looked at again one by one, those
+of its path first. Then the start tries to reach what leads to a goal by one edge, the shortest way
+first. Only if that fails the rest is repaired, and trees grow.
 
 Source: J. Kuffner, S. LaValle, "RRT-Connect: an efficient approach to single-query path planning",
 ICRA 2000.
@@ -107,9 +108,9 @@ def settle(task: Task, search: Search, free: bool) -> None:
 
 @lean_kernel
 def _propose_repair(task: Task, search: Search) -> bool:
-    """Propose the next edge that has to be looked at again; the search begins after the last."""
+    """Propose the next edge that has to be looked at again; go on after the last."""
     counter = search.counter
-    while counter[AT.checked] < counter[AT.size]:
+    while counter[AT.checked] < min(counter[AT.until], counter[AT.size]):
         i = counter[AT.checked]
         above = search.parent[i]
         if above >= 0:
@@ -117,7 +118,13 @@ def _propose_repair(task: Task, search: Search) -> bool:
             return True
         counter[AT.checked] += 1
     group(task, search)
-    counter[AT.tries], counter[AT.phase] = 0, DIRECT
+    if counter[AT.until] < NODES:
+        counter[AT.tries], counter[AT.phase] = 0, DIRECT
+    else:
+        for i in range(counter[AT.size]):
+            search.value[i] = 0.0
+        counter[AT.side], counter[AT.node] = START, 0
+        _lead(task, search)
     return False
 
 
@@ -135,13 +142,12 @@ def _begin(task: Task, search: Search) -> None:
 def _propose_bridge(task: Task, search: Search) -> bool:
     """Propose to go from the start straight to the node by which the way would be shortest."""
     counter, value = search.counter, search.value
-    counter[AT.side], counter[AT.node] = START, 0
     best, at = math.inf, -1
     for i in range(1 + task.goal_rad.shape[0], counter[AT.size]):
         if value[i] < best:
             best, at = value[i], i
     if at < 0 or counter[AT.tries] >= BRIDGES:
-        _lead(task, search)
+        counter[AT.until], counter[AT.phase] = NODES, REPAIR
         return False
     value[at] = math.inf
     counter[AT.tries] += 1
@@ -189,13 +195,21 @@ def _propose_growth(task: Task, search: Search) -> bool:
 
 @lean_kernel
 def _lead(task: Task, search: Search) -> None:
-    """Lead a piece that was cut off and is near to the new node, then the other tree."""
+    """Lead a piece that was cut off and is near to the new node, then the other tree.
+
+    Each node of a piece is led to a tree once only: `value` is 0 where it was not yet.
+    """
     counter = search.counter
     if counter[AT.trees + LOOSE] > 0:
-        q = search.q_rad[counter[AT.node]]
-        i = nearest_node(search, LOOSE, q, task.weight)
-        if separation(search.q_rad[i], q, task.weight) <= RANGE_RAD:
-            counter[AT.other], counter[AT.phase] = i, ADOPT
+        q, best, at = search.q_rad[counter[AT.node]], RANGE_RAD, -1
+        for i in range(counter[AT.size]):
+            if search.tree[i] == LOOSE and search.value[i] == 0.0:
+                far = separation(search.q_rad[i], q, task.weight)
+                if far < best:
+                    best, at = far, i
+        if at >= 0:
+            search.value[at] = 1.0
+            counter[AT.other], counter[AT.phase] = at, ADOPT
             return
     _lead_other(task, search)
 

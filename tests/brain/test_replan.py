@@ -10,7 +10,7 @@ from brain.forest import adopt, group
 from brain.geometry import transform
 from brain.occupied import came
 from brain.planner import KEPT, Plan, Planner
-from brain.search import AT, GOAL, LOOSE, REPAIR, START, Task, new_search
+from brain.search import AT, GOAL, HIDDEN, LOOSE, NODES, REPAIR, START, Task, new_search
 from brain.world import make_world
 from tests.brain.plain_distance import SCENES, box, q_range, random_world, scene, ur5e_with_spheres
 from tests.brain.test_occupied import mapped
@@ -62,6 +62,8 @@ def is_clear(near, edge, more_m=0.0):
 
 
 def repair(the):
+    """Have all edges looked at again, not only those that are needed for a path."""
+    the._search.counter[AT.until] = NODES
     while the._search.counter[AT.phase] == REPAIR:
         the.advance(1)
 
@@ -113,7 +115,7 @@ def test_a_piece_is_taken_in_whole_by_one_edge():
         search, n = new_search(2, 0), 40
         search.q_rad[:n] = rng.uniform(-1.0, 1.0, (n, 2))
         search.parent[:n] = [-1, -1, *(rng.integers(-1, i) for i in range(2, n))]
-        search.counter[AT.size] = n
+        search.counter[AT.size], search.counter[AT.until] = n, NODES
         task = Task(search.q_rad[0], search.q_rad[1:2], np.zeros(2), np.zeros(2), np.ones(2))
         group(task, search)
         loose = np.flatnonzero(search.tree[:n] == LOOSE)
@@ -193,6 +195,28 @@ def test_a_change_during_a_repair_forgets_no_obstacle():
         assert is_clear(both, edge)
 
 
+def test_what_was_not_looked_at_again_yet_is_looked_at_after_the_next_change():
+    rng, hidden = np.random.default_rng(11), 0
+    for seed in range(16):
+        the, world = planner(list(SCENES)[seed % 4], seed, 200)
+        if the.path() is None:
+            continue
+        start, *_, goal = the.path()
+        aside = rng.choice(the._search.q_rad[: the._search.counter[AT.size]])
+        one = dropped(world, np.array([start, aside, goal]), rng)
+        the.change(obstacles(one))
+        the.advance(400, first=True)
+        if the.path() is None or the._search.counter[AT.trees + HIDDEN] == 0:
+            continue
+        hidden += the._search.counter[AT.trees + HIDDEN]
+        the.change(obstacles(one))  # nothing new, and yet not all holds
+        repair(the)
+        for edge in edges(the._search):
+            assert is_clear(obstacles(one), edge)
+    print(f"{hidden} nodes had been left")
+    assert hidden >= 20
+
+
 def test_a_planner_that_was_refused_goes_on_with_what_it_had():
     the, world = planner("shelf", 2)
     path = the.path()
@@ -263,3 +287,58 @@ def test_voxels_that_came_are_those_that_were_not_there():
     assert (
         came(mapped(old, 0.02).arrays, mapped(new).arrays).row.shape == mapped(new).arrays.row.shape
     )
+
+
+# ---------------------------------------------------------------- hand at rest, hand in motion
+
+
+def test_what_is_pruned_could_not_have_made_the_path_shorter():
+    rng, gone = np.random.default_rng(10), 0
+    for seed in range(6):
+        the, world = planner("shelf", seed, 250)
+        the.change(obstacles(dropped(world, the.path(), rng)))
+        repair(the)
+        the.advance(400, first=True)
+        task, search = the._task, the._search
+        before = {q.tobytes() for q in search.q_rad[: search.counter[AT.size]]}
+        known, cost = names(edges(search)), search.cost[0]
+        the.prune()
+        size = search.counter[AT.size]
+        after = {q.tobytes() for q in search.q_rad[:size]}
+        assert names(edges(search)) <= known
+        assert not (search.tree[:size] == LOOSE).any()
+        for lost in before - after:
+            gone += 1
+            q = np.frombuffer(lost)
+            ends = [np.linalg.norm((q - e) * task.weight) for e in (task.start_rad, *task.goal_rad)]
+            inside = ends[0] + min(ends[1:]) <= cost
+            assert not inside or lost in _loose(known, before, task)
+        the.advance(500)
+        assert isinstance(the.result(), Plan) or the.path() is None
+    print(f"{gone} nodes pruned")
+    assert gone >= 10
+
+
+def _loose(known, nodes, task):
+    """Nodes in no way joined to the start or a goal by the edges known."""
+    joined = {task.start_rad.tobytes(), *(g.tobytes() for g in task.goal_rad)}
+    while True:
+        more = {end for edge in known if edge & joined for end in edge} - joined
+        if not more:
+            return nodes - joined
+        joined |= more
+
+
+def test_an_edge_towards_a_place_holds_and_hangs_on_the_nearest_goal():
+    world, start, goals = scene("bin")
+    near = obstacles(world)
+    the = Planner(BODY, near, start, goals, RANGE, seed=1, margin_m=MARGIN_M)
+    up = goals[0] + [0.0, -0.2, 0.0, 0.0, 0.0, 0.0]
+    assert the.grow_towards(up)
+    (edge,) = edges(the._search)
+    np.testing.assert_allclose(edge, [up, goals[0]])
+    assert is_clear(near, edge)
+    assert not the.grow_towards(goals[0] + [0.0, 0.6, 0.0, 0.0, 0.0, 0.0])  # into the table
+    assert len(edges(the._search)) == 1
+    the.advance(4000)
+    assert isinstance(the.result(), Plan)
