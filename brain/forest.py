@@ -28,7 +28,7 @@ def plant(task: Task, search: Search) -> None:
     counter[AT.size] = 1 + task.goal_rad.shape[0]
     for i in range(counter[AT.size]):
         search.parent[i] = -1
-    counter[AT.until] = NODES
+    counter[AT.until], counter[AT.patience] = NODES, 0
     group(task, search)
 
 

@@ -42,7 +42,7 @@ class Places(NamedTuple):
     `side` and `node`: the tree that grew and its node; `other`: the node of another tree that is
     being led there. `first` and `last`: the vertices of the path that a short cut would join.
     `size`: nodes in all; from `trees` on, those of each tree. `checked`: where a repair has got
-    to; nodes from `until` on are hidden.
+    to; nodes from `until` on are hidden. `patience`: samples until what was kept is given up.
     """
 
     phase: int = 0
@@ -60,10 +60,11 @@ class Places(NamedTuple):
     trees: int = 12
     checked: int = 16
     until: int = 17
+    patience: int = 18
 
 
 AT = Places()
-COUNTERS = 18
+COUNTERS = 19
 
 
 class Search(NamedTuple):

@@ -44,6 +44,10 @@ RANGE_RAD = 0.8
 SAMPLE_TRIES = 256
 ROUNDS = 20
 """Trees are grown anew this often after the first path, each looking only for a shorter one."""
+PATIENCE = 100
+"""Samples drawn before a repaired forest in which there is still no path is given up: time until a
+path has a long tail, which a new beginning cuts (N. Wedge, M. Branicky, "On heavy-tails and restart
+strategies in RRTs", 2008)."""
 BRIDGES = 12
 """Nodes of the goals' tree that the start tries to reach by one edge."""
 
@@ -123,7 +127,7 @@ def _propose_repair(task: Task, search: Search) -> bool:
     else:
         for i in range(counter[AT.size]):
             search.value[i] = 0.0
-        counter[AT.side], counter[AT.node] = START, 0
+        counter[AT.side], counter[AT.node], counter[AT.patience] = START, 0, PATIENCE
         _lead(task, search)
     return False
 
@@ -178,7 +182,8 @@ def _settle_direct(task: Task, search: Search, free: bool) -> None:
 def _propose_growth(task: Task, search: Search) -> bool:
     """Extend the smaller tree towards a sample."""
     counter = search.counter
-    if counter[AT.size] >= NODES - 1:
+    counter[AT.patience] -= 1
+    if counter[AT.size] >= NODES - 1 or counter[AT.patience] == 0:
         _plant(task, search)
     if not _sample(task, search):
         counter[AT.phase] = DONE
