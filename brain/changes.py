@@ -1,7 +1,8 @@
 """What came into the way: the obstacles of one world that another did not have.
 
 A motion that keeps clear of the old ones and of what came keeps clear of the new ones, whatever
-went away meanwhile.
+went away meanwhile. Of motions from several worlds the old ones are what all of those had: what
+went away and comes back has come.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ def added(before: ObstacleArrays, now: ObstacleArrays) -> ObstacleArrays:
         others=NOBODY if same else now.others,
         seen=came(before.seen, now.seen),
     )
+
+
+def common(one: ObstacleArrays, other: ObstacleArrays) -> ObstacleArrays:
+    """The obstacles of `one` that `other` had too."""
+    return added(added(other, one), one)
 
 
 def _rows(shapes: ShapeArrays) -> list[bytes]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from brain.body import Body, BodyArrays, work
 from brain.certify import Certificate, certify
-from brain.changes import added
+from brain.changes import added, common
 from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance, free
 from brain.forest import add_node, plant, prune, transplant
 from brain.geometry import Array, frozen
@@ -208,7 +208,9 @@ class Planner:
         self._spare: Search | None = None
         self._place = np.zeros(NODES, dtype=np.int64)
         self._lanes, self._work = lanes(body), work(body)
-        self._held, self._came = near, near.arrays
+        self._held = self._came = (
+            near.arrays
+        )  # what every edge is certified against; what came since
         self._start, self._goals = np.zeros(0), np.zeros((0, body.model.dof))
         self._task: Task | None = None
         self._refused: NoPlan | None = None
@@ -227,8 +229,12 @@ class Planner:
         certify its edges against what came and drop those that fail.
         """
         counter = self._search.counter
-        if self._refused is None and counter[AT.phase] != REPAIR and not counter[AT.trees + HIDDEN]:
-            self._held = self._near  # else some edges are still those of an earlier world
+        if self._refused is None:
+            if counter[AT.phase] == REPAIR or counter[AT.trees + HIDDEN] > 0:
+                # Some edges are still those of an earlier world, others may be of this one.
+                self._held = common(self._held, self._near.arrays)
+            else:
+                self._held = self._near.arrays
         self._near = near
         self._ask(
             self._start if start_rad is None else start_rad,
@@ -248,7 +254,7 @@ class Planner:
         counter[: AT.size] = 0  # old and new share all but the nodes
         counter[AT.phase], counter[AT.checked] = REPAIR, 0
         new.cost[0] = math.inf
-        self._came = added(self._held.arrays, near.arrays)
+        self._came = added(self._held, near.arrays)
 
     def _ask(self, start_rad: Array, goals_rad: Sequence[Array] | Array) -> None:
         goals = np.array(goals_rad, dtype=np.float64).reshape(-1, self._body.model.dof)

@@ -4,7 +4,7 @@ import numpy as np
 
 from brain.body import place, pose, work
 from brain.certify import path_at
-from brain.changes import added
+from brain.changes import added, common
 from brain.distance import free, obstacles
 from brain.forest import adopt, group
 from brain.geometry import transform
@@ -59,6 +59,10 @@ def is_clear(near, edge, more_m=0.0):
     margins_m = MARGIN_M + more_m, SELF_MARGIN_M + more_m
     at = work(BODY)
     return all(free(BODY.arrays, near.arrays, q, at, *margins_m) for q in rows)
+
+
+def way_is_clear(near, path):
+    return all(is_clear(near, path[i : i + 2]) for i in range(len(path) - 1))
 
 
 def repair(the):
@@ -217,6 +221,28 @@ def test_what_was_not_looked_at_again_yet_is_looked_at_after_the_next_change():
     assert hidden >= 20
 
 
+def test_what_goes_away_for_a_frame_and_comes_back_is_in_the_way_again():
+    """Ways that were found meanwhile lead through it, beside edges that were not looked at."""
+    through = 0
+    for seed in range(40):
+        name = list(SCENES)[seed % 4]
+        the, world = planner(name, seed, 60 + 5 * seed)
+        gone = 1 + seed // 4 % (len(world.objects) - 1)
+        less = [item for i, item in enumerate(world.objects) if i != gone]
+        near, bare = obstacles(world), obstacles(make_world(tuple(less)))
+        the.change(bare)
+        the.advance(400, first=True)
+        path, search = the.path(), the._search
+        if path is None or search.counter[AT.trees + HIDDEN] == 0:
+            continue
+        through += not way_is_clear(near, path)
+        the.change(near, start_rad=path[0] + 1e-3)  # so that the whole path is kept as a chain
+        repair(the)
+        assert all(is_clear(near, edge) for edge in edges(the._search))
+    print(f"{through} ways went through it")
+    assert through >= 2
+
+
 def test_a_planner_that_was_refused_goes_on_with_what_it_had():
     the, world = planner("shelf", 2)
     path = the.path()
@@ -259,6 +285,27 @@ def test_shapes_that_came_are_those_that_were_not_there_bit_for_bit():
     back = added(obstacles(moved).arrays, obstacles(loose).arrays)
     assert (back.shapes.T_world_shape == moved.shapes.T_world_shape[1]).all(axis=(1, 2)).any()
     assert len(added(obstacles(moved).arrays, obstacles(moved).arrays).shapes.kind) == 0
+
+
+def test_what_two_worlds_have_in_common_is_of_both():
+    rng = np.random.default_rng(12)
+    one, other = random_world(rng, 5), random_world(rng, 5)
+    mixed = make_world((*one.objects[2:4], *other.objects))
+    a, b = np.unique(rng.integers(-40, 40, (2, 200, 3)), axis=1)
+    b = np.unique(np.concatenate([b, a[::3]]), axis=0)
+    arm = [(place(ARM, transform((-1.0, 0.0, 0.0)), name="other"), np.zeros(6))]
+    near = [
+        obstacles(world, others, mapped(voxels).arrays).arrays
+        for world, others, voxels in ((one, arm, a), (mixed, arm, b))
+    ]
+    found = common(*near)
+    np.testing.assert_array_equal(found.shapes.T_world_shape, one.shapes.T_world_shape[2:4])
+    assert len(found.others.radius_m) == len(arm[0][0].spheres.radius_m)
+    both = {tuple(v) for v in a.tolist()} & {tuple(v) for v in b.tolist()}
+    assert int(np.unpackbits(found.seen.row).sum()) == len(both) > 0
+    moved = obstacles(one, [(arm[0][0], np.ones(6))]).arrays
+    assert len(common(near[0], moved).others.radius_m) == 0
+    assert len(common(near[0], moved).seen.row) == 0
 
 
 def test_another_arm_that_moved_came():
