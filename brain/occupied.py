@@ -148,6 +148,57 @@ def _take(
     return bricks, voxels
 
 
+def came(before: OccupiedArrays, now: OccupiedArrays) -> OccupiedArrays:
+    """The voxels of `now` that are not among those of `before`; all of them in another window."""
+    if before is now or len(now.row) == 0:
+        return NOTHING
+    alike = all(
+        np.array_equal(a, b) for a, b in ((before.grid, now.grid), (before.edge_m, now.edge_m))
+    )
+    if not alike or before.brick.shape != now.brick.shape:
+        return now
+    brick, row = np.full_like(now.brick, -1), np.empty_like(now.row)
+    bricks = _new_rows(before.brick, before.row, now.brick, now.row, brick, row)
+    if bricks == 0:
+        return NOTHING
+    apart = np.empty_like(now.apart)
+    _spread(brick, apart)
+    return OccupiedArrays(
+        grid=now.grid, brick=brick, apart=apart, row=row[:bricks], edge_m=now.edge_m
+    )
+
+
+@kernel
+def _new_rows(
+    brick_before: npt.NDArray[np.int32],
+    row_before: npt.NDArray[np.uint8],
+    brick_now: npt.NDArray[np.int32],
+    row_now: npt.NDArray[np.uint8],
+    brick: npt.NDArray[np.int32],
+    row: npt.NDArray[np.uint8],
+) -> int:
+    """Write the bricks with bits that are new, without the others; answers how many there are."""
+    bricks = 0
+    na, nb, nc = brick_now.shape
+    for i in range(na):
+        for j in range(nb):
+            for k in range(nc):
+                a, b = brick_before[i, j, k], brick_now[i, j, k]
+                if b < 0:
+                    continue
+                some = np.uint8(0)
+                for w in range(SIDE * SIDE):
+                    bits = row_now[b, w]
+                    if a >= 0:
+                        bits &= ~row_before[a, w]
+                    row[bricks, w] = bits
+                    some |= bits
+                if some != 0:
+                    brick[i, j, k] = bricks
+                    bricks += 1
+    return bricks
+
+
 @kernel
 def _spread(brick: npt.NDArray[np.int32], apart: npt.NDArray[np.float32]) -> None:
     """Write how many edges each brick is apart from the nearest brick that has a number.

@@ -19,6 +19,7 @@ from brain.distance import Clearance, ObstacleArrays, Obstacles, arm_clearance, 
 from brain.errors import ConfigError
 from brain.geometry import Array
 from brain.jit import lean_kernel
+from brain.planner_edges import Lanes, keeps_margin, lanes
 from brain.rehearsal import NEAR_M
 from brain.swept import sweep
 from brain.world import BoolArray
@@ -29,6 +30,10 @@ ENOUGH_M = 0.05
 """Clearance beyond this is not told apart."""
 TOUCH_M = 0.0005
 """What cannot be shown to be farther than this counts as first contact."""
+TOLERANCE_M = 0.001
+"""A bound on the clearance comes this near to the smallest value looked at."""
+STRETCH = 4
+"""Rows that are looked at together for a first contact."""
 
 StrokeKind = Literal["safe", "near", "contact", "unseen", "unreachable"]
 ChangeKind = Literal["turn", "shift"]
@@ -62,7 +67,8 @@ class PathVerdict:
     """What was found along a way: place (row of the joints, m of the tool's way), link, obstacle.
 
     `certified_m`: nowhere nearer. `place` has surface point and normal in the world. `reason` says
-    why a pose is unreachable. `asked`: a change was looked for.
+    why a pose is unreachable. `asked`: a change was looked for; `gave_up`: not to the end, as
+    the stroke is too long for that.
     """
 
     kind: StrokeKind
@@ -72,6 +78,7 @@ class PathVerdict:
     place: Clearance | None
     reason: str = ""
     asked: bool = False
+    gave_up: bool = False
     change: Change | None = None
 
     def sentence(self) -> str:
@@ -90,7 +97,10 @@ class PathVerdict:
             text = f"{self.kind}: {gap} from {self.place.sphere} to {self.place.against} {at}"
         if not self.asked:
             return text
-        return f"{text}; {self.change.sentence() if self.change else 'no small change clears it'}"
+        if self.change is not None:
+            return f"{text}; {self.change.sentence()}"
+        none = "too long to try every small change" if self.gave_up else "no small change clears it"
+        return f"{text}; {none}"
 
 
 @lean_kernel
@@ -99,13 +109,32 @@ def first_below(
     near: ObstacleArrays,
     path_rad: Array,
     at: Work,
+    s: Lanes,
     q: Array,
     level_m: float,
 ) -> float:
     """Row of the first place whose clearance is not over `level_m`, within TOUCH_M; -1 for none.
 
-    No step is longer than the clearance at its start. A place that is not finite counts.
+    Stretches that are certified to be over it are passed over. A place that is not finite counts.
     """
+    last = path_rad.shape[0] - 1
+    start = 0
+    while start < last:
+        end = min(start + STRETCH, last)
+        stretch = path_rad[start : end + 1]
+        if not keeps_margin(body, near, stretch, s, level_m + TOUCH_M, 0.1 * TOUCH_M, 0.0)[0]:
+            u = _march(body, near, stretch, at, q, level_m)
+            if u >= 0.0:
+                return start + u
+        start = end
+    return _march(body, near, path_rad, at, q, level_m) if last == 0 else -1.0
+
+
+@lean_kernel
+def _march(
+    body: BodyArrays, near: ObstacleArrays, path_rad: Array, at: Work, q: Array, level_m: float
+) -> float:
+    """Do `first_below` by steps, none longer than the clearance at its start."""
     u, last = 0.0, float(path_rad.shape[0] - 1)
     while True:
         row = min(int(u), max(path_rad.shape[0] - 2, 0))
@@ -154,7 +183,7 @@ def path_verdict(
     place = arm_clearance(body, near, path_at(path, row), at, math.inf, SELF_EXTRA_M)
     kind: StrokeKind = "safe" if certified_m >= margin_m else "near"
     if not certified_m > SELF_EXTRA_M:
-        first = first_below(body.arrays, near.arrays, path, at, np.zeros(n), 0.0)
+        first = first_below(body.arrays, near.arrays, path, at, lanes(body), np.zeros(n), 0.0)
         if first >= 0.0:
             kind, row = "contact", first
             place = arm_clearance(body, near, path_at(path, row), at)
@@ -183,7 +212,7 @@ def narrowest_along(
         at,
         scratch,
         ENOUGH_M,
-        0.001,
+        TOLERANCE_M,
         stop_m,
         SELF_EXTRA_M,
     )

@@ -1,10 +1,11 @@
-"""Whether a motion between two configurations keeps its margins, sixteen places at a time.
+"""Whether a motion along a polyline in joint space keeps its margins, sixteen places at a time.
 
-The motion is cut into intervals. Each stands for its middle: what is on a link moves by at most the
-sum over joints of turn times lever (see `certify`) between there and its ends, so an interval is
-certified where every gap at its middle is larger than the margin by that. An interval with a gap
-under margin and tolerance ends it; the others are halved. Sixteen middles are looked at in one go,
-one in each lane, so that the compiler can use the processor's vectors.
+The motion is cut into intervals, none of them round a corner. Each stands for its middle: what is
+on a link moves by at most the sum over joints of turn times lever (see `certify`) between there and
+its ends, so an interval is certified where every gap at its middle is larger than the margin by
+that. An interval with a gap under margin and tolerance ends it; the others are halved. Sixteen
+middles are looked at in one go, one in each lane, so that the compiler can use the processor's
+vectors.
 
 The answer yes is a certificate; a no may be wrong by the tolerance. NaN is never free.
 """
@@ -21,25 +22,30 @@ from brain.body import Body, BodyArrays
 from brain.distance import ObstacleArrays
 from brain.geometry import Array
 from brain.jit import inline_kernel, lean_kernel
-from brain.occupied import occupied_distance
+from brain.occupied import OccupiedArrays, occupied_distance
 from brain.world import BOX, CAPSULE, CYLINDER, SPHERE
 
 LANES = 16
 STACK = 1024
 """Intervals that can wait; a motion that needs more is called blocked."""
 
+AHEAD_M, ROUNDED_M = 0.1, 1e-9
+"""The map is asked for this much more than a lane needs; more than rounding takes off a bound."""
+
 
 class Lanes(NamedTuple):
     """Scratch; the last axis of all but `u` and `half` is the lane.
 
-    `u` and `half` are the intervals that wait: their middles, and half their lengths, in parts of
-    the motion. Row k c + i of `move_m` is how far cluster i can move by joints k and beyond within
-    half an interval; the other rows are components, three or twelve for each thing.
+    `u` and `half` are the intervals that wait: their middles, and half their lengths, counted in
+    rows of the motion. `at` has those in hand; `turn_rad` (n, lane) is how far each joint turns
+    within half an interval. Row k c + i of `move_m` is how far cluster i can move by joints k and
+    beyond within half an interval; the other rows are components, three or twelve for each thing.
     """
 
     u: Array
     half: Array
     at: Array
+    turn_rad: Array
     frame: Array
     axis: Array
     bound_m: Array
@@ -59,6 +65,7 @@ def lanes(body: Body) -> Lanes:
         u=np.zeros(STACK),
         half=np.zeros(STACK),
         at=np.zeros((5, LANES)),
+        turn_rad=np.zeros((n, LANES)),
         frame=frame,
         axis=np.zeros((3 * n, LANES)),
         bound_m=np.zeros((3 * c, LANES)),
@@ -73,38 +80,42 @@ def lanes(body: Body) -> Lanes:
 def keeps_margin(
     body: BodyArrays,
     near: ObstacleArrays,
-    edge_rad: Array,
+    path_rad: Array,
     s: Lanes,
     margin_m: float,
     tolerance_m: float,
     self_extra_m: float,
 ) -> tuple[bool, int]:
-    """Whether the motion from `edge_rad[0]` to `edge_rad[1]` is certified to keep its margins.
+    """Whether the motion along `path_rad` (k, n), k > 1, is certified to keep its margins.
 
-    Self gaps count as larger by `self_extra_m`. Answers also how many configurations were looked
-    at.
+    Self gaps count as larger by `self_extra_m`; infinite: they are not looked at. Answers also how
+    many configurations were looked at.
     """
-    for k in range(edge_rad.shape[1]):
-        if not math.isfinite(edge_rad[1, k] - edge_rad[0, k]):
-            return False, 0
-    waiting = LANES
-    for i in range(LANES):
-        s.u[i], s.half[i] = (i + 0.5) / LANES, 0.5 / LANES
-    looks = 0
-    while waiting > 0:
+    edges = path_rad.shape[0] - 1
+    for row in range(edges):
+        for k in range(path_rad.shape[1]):
+            if not math.isfinite(path_rad[row + 1, k] - path_rad[row, k]):
+                return False, 0
+    parts = (LANES + edges - 1) // edges
+    begun, waiting, looks = 0, 0, 0
+    while begun < edges * parts or waiting > 0:
+        while waiting < LANES and begun < edges * parts:
+            s.u[waiting], s.half[waiting] = (begun + 0.5) / parts, 0.5 / parts
+            begun += 1
+            waiting += 1
         count = min(waiting, LANES)
         waiting -= count
         for lane in range(LANES):
             i = waiting + (lane if lane < count else 0)
             s.at[0, lane], s.at[1, lane] = s.u[i], s.half[i]
         looks += count
-        _pose(body, edge_rad, s)
-        _moves(body, edge_rad, s)
+        _pose(body, path_rad, s)
+        _moves(body, s)
         for lane in range(LANES):
             s.flag[lane] = 0
         if _around(body, near, s, margin_m, tolerance_m):
             return False, looks
-        if _own(body, s, margin_m - self_extra_m, tolerance_m):
+        if self_extra_m < math.inf and _own(body, s, margin_m - self_extra_m, tolerance_m):
             return False, looks
         for lane in range(count):
             if s.flag[lane] != 0:
@@ -188,13 +199,16 @@ def _point(frame: Array, link: int, x: float, y: float, z: float, out: Array, ro
 
 
 @lean_kernel
-def _pose(body: BodyArrays, edge_rad: Array, s: Lanes) -> None:
-    """Write frames, joint axes and cluster centres at the lanes' places."""
-    q, sin, cos, at, f = s.at[2], s.at[3], s.at[4], s.at[0], s.frame
-    for k in range(edge_rad.shape[1]):
-        a, step = edge_rad[0, k], edge_rad[1, k] - edge_rad[0, k]
+def _pose(body: BodyArrays, path_rad: Array, s: Lanes) -> None:
+    """Write turns, frames, joint axes and cluster centres at the lanes' places."""
+    q, sin, cos, at, half, f = s.at[2], s.at[3], s.at[4], s.at[0], s.at[1], s.frame
+    for k in range(path_rad.shape[1]):
+        turn = s.turn_rad[k]
         for lane in range(LANES):
-            q[lane] = a + at[lane] * step
+            row = int(at[lane])
+            a, step = path_rad[row, k], path_rad[row + 1, k] - path_rad[row, k]
+            q[lane] = a + (at[lane] - row) * step
+            turn[lane] = abs(step) * half[lane]
         _turns(q, sin, cos)
         axis = body.arm.axis[k]
         for i in range(3):
@@ -212,7 +226,7 @@ def _pose(body: BodyArrays, edge_rad: Array, s: Lanes) -> None:
 @lean_kernel
 def _move(
     x: Array, y: Array, z: Array, px: Array, py: Array, pz: Array, ax: Array, ay: Array, az: Array,
-    half: Array, beyond: Array, turn: float, spread_m: float, reach_m: float, out: Array,
+    turn: Array, beyond: Array, spread_m: float, reach_m: float, out: Array,
 ) -> None:  # fmt: skip
     """Add what one joint can move a cluster: turn times lever, which the joints beyond stretch."""
     for lane in range(LANES):
@@ -223,13 +237,13 @@ def _move(
             u * ay[lane] - v * ax[lane],
         )
         lever = math.sqrt(a * a + b * b + c * c) + spread_m + beyond[lane]
-        out[lane] = beyond[lane] + turn * half[lane] * (lever if lever < reach_m else reach_m)
+        out[lane] = beyond[lane] + turn[lane] * (lever if lever < reach_m else reach_m)
 
 
 @lean_kernel
-def _moves(body: BodyArrays, edge_rad: Array, s: Lanes) -> None:
+def _moves(body: BodyArrays, s: Lanes) -> None:
     """Write how far each cluster can move within half an interval."""
-    clusters, f, zero, half = body.link.shape[0], s.frame, s.distance_m, s.at[1]
+    clusters, f, zero = body.link.shape[0], s.frame, s.distance_m
     for lane in range(LANES):
         zero[lane] = 0.0
     for c in range(clusters):
@@ -239,9 +253,8 @@ def _moves(body: BodyArrays, edge_rad: Array, s: Lanes) -> None:
             beyond = zero if k == body.link[c] - 1 else s.move_m[(k + 1) * clusters + c]
             _move(
                 x, y, z, f[r + 3], f[r + 7], f[r + 11],
-                s.axis[3 * k], s.axis[3 * k + 1], s.axis[3 * k + 2], half, beyond,
-                abs(edge_rad[1, k] - edge_rad[0, k]), body.spread_m[c], body.reach_m[k, c],
-                s.move_m[k * clusters + c],
+                s.axis[3 * k], s.axis[3 * k + 1], s.axis[3 * k + 2], s.turn_rad[k], beyond,
+                body.spread_m[c], body.reach_m[k, c], s.move_m[k * clusters + c],
             )  # fmt: skip
 
 
@@ -374,23 +387,46 @@ def _around(
 def _mapped(
     body: BodyArrays, near: ObstacleArrays, s: Lanes, c: int, margin_m: float, tolerance_m: float
 ) -> bool:
-    """Flag the lanes by the map, lane after lane; true if one of them is blocked."""
-    d, move, p = s.distance_m, s.move_m[c], s.bound_m
-    for lane in range(LANES):
-        below = body.bound[c, 3] + margin_m + max(move[lane], tolerance_m)
-        q = 3 * c
-        d[lane] = occupied_distance(near.seen, p[q, lane], p[q + 1, lane], p[q + 2, lane], below)[0]
-    if not _within(d, body.bound[c, 3] + margin_m, tolerance_m, move):
+    """Flag the lanes by the map; true if one of them is blocked."""
+    d, move, reach = s.distance_m, s.move_m[c], body.bound[c, 3] + margin_m
+    _apart_from_map(near.seen, s.bound_m, 3 * c, reach, tolerance_m, move, d)
+    if not _within(d, reach, tolerance_m, move):
         return False
     for i in range(body.first[c], body.first[c + 1]):
         _sphere(body, s, c, i, 0)
-        r, p = body.arm.sphere_radius_m[i] + margin_m, s.sphere_m
-        for lane in range(LANES):
-            below = r + max(move[lane], tolerance_m)
-            d[lane] = occupied_distance(near.seen, p[0, lane], p[1, lane], p[2, lane], below)[0]
-        if _mark(d, r, tolerance_m, move, s.flag):
+        reach = body.arm.sphere_radius_m[i] + margin_m
+        _apart_from_map(near.seen, s.sphere_m, 0, reach, tolerance_m, move, d)
+        if _mark(d, reach, tolerance_m, move, s.flag):
             return True
     return False
+
+
+@lean_kernel
+def _apart_from_map(
+    seen: OccupiedArrays,
+    p: Array,
+    i: int,
+    reach_m: float,
+    tolerance_m: float,
+    move: Array,
+    out: Array,
+) -> None:
+    """Write how far points are from the map, or a bound that is enough.
+
+    Lanes are near each other: the map is asked where the last answer, less the way since, is not
+    enough; and then for some more than is needed there.
+    """
+    x, y, z = p[i], p[i + 1], p[i + 2]
+    u = v = w = known_m = math.nan
+    for lane in range(LANES):
+        needed_m = reach_m + max(move[lane], tolerance_m)
+        dx, dy, dz = x[lane] - u, y[lane] - v, z[lane] - w
+        out[lane] = known_m - math.sqrt(dx * dx + dy * dy + dz * dz) - ROUNDED_M
+        if out[lane] >= needed_m:
+            continue
+        u, v, w = x[lane], y[lane], z[lane]
+        known_m = occupied_distance(seen, u, v, w, needed_m + AHEAD_M)[0]
+        out[lane] = known_m
 
 
 @inline_kernel

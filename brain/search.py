@@ -1,4 +1,4 @@
-"""The state of a search through joint space, and what trees and short cuts both need of it."""
+"""The state of a search through joint space, and what forest, trees and short cuts need of it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from brain.geometry import Array
 from brain.jit import lean_kernel
 from brain.robot import IntArray
 
-NODES, VERTICES = 8192, 256
-"""Size of a tree and of a path; a tree that is full is started again."""
+NODES, VERTICES = 16384, 256
+"""Size of a forest and of a path; a forest that is full is started again."""
 
-DIRECT, GROW, CONNECT, SHORTEN, DONE = 0, 1, 2, 3, 4
+DIRECT, GROW, CONNECT, SHORTEN, DONE, REPAIR, BRIDGE, ADOPT = 0, 1, 2, 3, 4, 5, 6, 7
 """Phases of a search."""
+
+START, GOAL, LOOSE, HIDDEN = 0, 1, 2, 3
+"""The tree that a node belongs to: rooted in the start, in a goal, cut off from both, or in none
+since its edge was not looked at again yet."""
 
 
 class Task(NamedTuple):
@@ -35,8 +39,10 @@ class Task(NamedTuple):
 class Places(NamedTuple):
     """Places in `Search.counter`.
 
-    `side` and `node`: the tree that grew and its node; `other`: the node of the other tree that is
+    `side` and `node`: the tree that grew and its node; `other`: the node of another tree that is
     being led there. `first` and `last`: the vertices of the path that a short cut would join.
+    `size`: nodes in all; from `trees` on, those of each tree. `checked`: where a repair has got
+    to; nodes from `until` on are hidden. `patience`: samples until what was kept is given up.
     """
 
     phase: int = 0
@@ -51,21 +57,29 @@ class Places(NamedTuple):
     vertices: int = 9
     best: int = 10
     size: int = 11
+    trees: int = 12
+    checked: int = 16
+    until: int = 17
+    patience: int = 18
 
 
 AT = Places()
+COUNTERS = 19
 
 
 class Search(NamedTuple):
-    """The state of a search: two trees (2, NODES, n), the path in hand, the best one, an edge.
+    """The state of a search: a forest of NODES, the path in hand, the best one, an edge.
 
-    `counter` holds `Places` and, from `AT.size` on, the sizes of the two trees. `cost` (1,) belongs
-    to the best path. `random` (1,) is the generator's whole state. `edge_rad` (2, n) is the motion
-    that is proposed next.
+    Of each node `q_rad` (NODES, n), `parent` (-1: a root) and `tree`; the start and the goals are
+    the first ones. Every edge of a tree or piece is certified, but while in `REPAIR`. `value`
+    (NODES,) is scratch. `counter` holds `Places`. `cost` (1,) belongs to the best path. `random`
+    (1,) is the generator's whole state. `edge_rad` (2, n) is the motion that is proposed next.
     """
 
     q_rad: Array
     parent: IntArray
+    tree: IntArray
+    value: Array
     path_rad: Array
     best_rad: Array
     counter: IntArray
@@ -73,6 +87,23 @@ class Search(NamedTuple):
     random: npt.NDArray[np.uint64]
     edge_rad: Array
     sample_rad: Array
+
+
+def new_search(n: int, seed: int) -> Search:
+    """Make the state of a search in n joints that has not begun."""
+    return Search(
+        q_rad=np.zeros((NODES, n)),
+        parent=np.zeros(NODES, dtype=np.int64),
+        tree=np.zeros(NODES, dtype=np.int64),
+        value=np.zeros(NODES),
+        path_rad=np.zeros((VERTICES, n)),
+        best_rad=np.zeros((VERTICES, n)),
+        counter=np.zeros(COUNTERS, dtype=np.int64),
+        cost=np.full(1, math.inf),
+        random=np.array([seed], dtype=np.uint64),
+        edge_rad=np.zeros((2, n)),
+        sample_rad=np.zeros(n),
+    )
 
 
 @lean_kernel

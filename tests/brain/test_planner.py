@@ -107,10 +107,10 @@ def test_trees_grow_less_into_singular_regions_with_a_mask():
         near = total = 0
         for seed in range(10):
             search = masked("shelf", seed, below, 300)._search
-            for tree in (0, 1):
-                nodes = search.q_rad[tree, 1 : search.counter[AT.size + tree]]
-                near += sum(is_singular(mask.table, q, NEAR) for q in nodes)
-                total += len(nodes)
+            grown = search.parent[: search.counter[AT.size]] >= 0
+            nodes = search.q_rad[: search.counter[AT.size]][grown]
+            near += sum(is_singular(mask.table, q, NEAR) for q in nodes)
+            total += len(nodes)
         shares[below] = near / total
     print(f"nodes near singular poses: {shares[0.0]:.3f} without, {shares[NEAR]:.3f} with a mask")
     assert shares[NEAR] < 0.7 * shares[0.0]

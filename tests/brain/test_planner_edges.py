@@ -124,3 +124,31 @@ def test_beside_a_map_it_agrees_with_bisection_too():
     print(f"{differ} of {count} differ, limit 3; {no} are not free")
     assert differ <= 3
     assert 20 <= no <= count - 20
+
+
+def test_a_polyline_keeps_its_margins_where_each_of_its_edges_does():
+    yes, no = 0, 0
+    for near, a, b in random_edges(120, seed=4):
+        rng = np.random.default_rng(yes + no)
+        path = np.linspace(a, b, int(rng.integers(2, 40))) + rng.normal(0.0, 0.02, 6)
+        path[1:-1] += rng.normal(0.0, 0.02, (len(path) - 2, 6))
+        scratch, extra_m = lanes(BODY), MARGIN_M - SELF_MARGIN_M
+        common = (scratch, MARGIN_M, TOLERANCE_M, extra_m)
+        whole = keeps_margin(BODY.arrays, near.arrays, path, *common)[0]
+        parts = [keeps(near, *path[i : i + 2]) for i in range(len(path) - 1)]
+        yes, no = yes + all(parts), no + (not all(parts))
+        if whole != all(parts):  # within the tolerance where an interval is cut can tell
+            assert (
+                not whole
+                or min(by_bisection(near, *path[i : i + 2]) for i in range(len(path) - 1))
+                >= MARGIN_M
+            )
+    print(f"{yes} free, {no} not")
+    assert min(yes, no) >= 20
+
+
+def test_where_the_arm_itself_does_not_count_only_what_is_around_does():
+    q = np.array([0.0, -1.2, 2.9, -2.0, -1.57, 0.0])  # folded into itself
+    near, edge = obstacles(make_world(())), np.array([q, q + 0.01])
+    assert not keeps(near, *edge)
+    assert keeps_margin(BODY.arrays, near.arrays, edge, lanes(BODY), 0.01, 0.001, math.inf)[0]

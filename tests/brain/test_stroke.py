@@ -7,15 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from brain.body import place
+from brain.body import place, work
 from brain.certify import path_at
-from brain.distance import arm_clearance, obstacles
+from brain.clearing import RAMP_M, changed, sides_of
+from brain.distance import arm_clearance, nearest, obstacles
 from brain.errors import ConfigError
-from brain.geometry import transform
+from brain.geometry import rotvec_to_matrix, transform
 from brain.kinematics import tool_pose
-from brain.path_verdict import ENOUGH_M, path_verdict
+from brain.path_verdict import ENOUGH_M, TOUCH_M, Change, _march, first_below, path_verdict
+from brain.planner_edges import lanes
 from brain.rehearsal import NEAR_M
-from brain.stroke import _joints, _resample, changed, seen_along, stroke_verdict
+from brain.stroke import stroke_verdict
+from brain.stroke_path import joints_along, resample
 from brain.world import make_world
 from tests.brain.plain_distance import arm_distance, box, random_world, ur5e_with_spheres
 
@@ -34,8 +37,8 @@ def straight(to, count=60):
 
 
 def joints(poses):
-    drawn, _, _ = _resample(np.concatenate([tool_pose(ARM, Q)[None], poses]))
-    path, end, _, _ = _joints(BODY, Q, drawn)
+    drawn, _, _ = resample(np.concatenate([tool_pose(ARM, Q)[None], poses]))
+    path, end, _, _ = joints_along(BODY, Q, drawn)
     return drawn, path[:end]
 
 
@@ -88,9 +91,8 @@ def test_a_proposed_change_passes_the_dense_check():
     print(found.sentence())
     assert found.change is not None
     drawn, _ = joints(poses)
-    forward, left = seen_along(BODY, drawn)
-    moved = changed(drawn, found.change, left, forward, found.place.normal)
-    path, end, _, _ = _joints(BODY, Q, moved)
+    moved = changed(drawn, found.change, sides_of(BODY, drawn, found.place.normal))
+    path, end, _, _ = joints_along(BODY, Q, moved)
     assert end == len(moved)
     assert dense(world, path, 400)[1].min() >= NEAR_M
     assert f"touches shelf at {100 * found.along_m:.0f} cm of the path; go" in found.sentence()
@@ -98,9 +100,10 @@ def test_a_proposed_change_passes_the_dense_check():
 
 def test_left_is_left_as_seen_along_the_stroke():
     drawn, _ = joints(straight((0.0, 0.4, 0.0)))
-    forward, left = seen_along(BODY, drawn)
-    np.testing.assert_allclose(forward, (0.0, 1.0, 0.0), atol=1e-9)
-    np.testing.assert_allclose(left, (-1.0, 0.0, 0.0), atol=1e-9)
+    ways = sides_of(BODY, drawn, np.array((0.0, 0.0, -1.0)))
+    np.testing.assert_allclose(ways["left"], (-1.0, 0.0, 0.0), atol=1e-9)
+    np.testing.assert_allclose(ways["up"], (0.0, 0.0, 1.0), atol=1e-9)
+    np.testing.assert_allclose(ways["away"], (0.0, 0.0, -1.0), atol=1e-9)
 
 
 def test_a_wall_all_round_is_cleared_by_no_small_change():
@@ -114,7 +117,7 @@ def test_a_wall_all_round_is_cleared_by_no_small_change():
 
 def test_what_cannot_be_followed_says_which_pose_and_why():
     near = obstacles(make_world(()))
-    for to in ((-50.0, 0.0, 0.0), (0.0, 0.0, 1.5)):
+    for to in ((-15.0, 0.0, 0.0), (0.0, 0.0, 1.5)):
         found = stroke_verdict(BODY, near, Q, straight(to))
         assert found.kind == "unreachable"
         assert found.reason.startswith("pose ")
@@ -174,8 +177,8 @@ def test_a_way_that_is_not_finite_is_refused():
 
 
 def test_the_pose_that_cannot_be_reached_is_numbered_as_drawn():
-    poses = straight((-50.0, 0.0, 0.0), 3)
-    poses[1:, :3, 3] = poses[0, :3, 3] + np.array([[0.0, 0.05, 0.0], [-50.0, 0.0, 0.0]])
+    poses = straight((-15.0, 0.0, 0.0), 3)
+    poses[1:, :3, 3] = poses[0, :3, 3] + np.array([[0.0, 0.05, 0.0], [-15.0, 0.0, 0.0]])
     found = stroke_verdict(BODY, obstacles(make_world(())), Q, poses)
     assert found.kind == "unreachable"
     assert found.reason.startswith("pose 2 of the stroke")
@@ -192,7 +195,7 @@ def test_a_long_stroke_to_and_fro_is_judged_at_its_turning_points():
 
 
 def test_a_stroke_longer_than_can_be_judged_is_refused():
-    with pytest.raises(ConfigError, match=r"stroke: 1\d\d\.\d m long, at most 100 m"):
+    with pytest.raises(ConfigError, match=r"stroke: 1\d\d\.\d m long, at most 20 m"):
         stroke_verdict(BODY, obstacles(make_world(())), Q, straight((0.0, 150.0, 0.0)))
 
 
@@ -213,3 +216,75 @@ def test_the_distance_said_of_the_arm_to_itself_is_the_true_one():
         true_m = arm_clearance(BODY, obstacles(make_world(())), q[0]).distance_m
         assert found.place.distance_m == pytest.approx(true_m, abs=1e-12)
     assert own >= 3
+
+
+def test_a_change_is_what_it_says_written_for_reading():
+    drawn, _ = joints(straight((0.05, 0.3, 0.02)))
+    up = np.array((0.0, 0.0, 1.0))
+    ways = sides_of(BODY, drawn, np.array((0.6, 0.0, 0.8)))
+    offset = drawn[:, :3, 3] - drawn[0, :3, 3]
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        turned = changed(drawn, Change(kind="turn", side=side, size=0.3, moved_m=0.0), ways)
+        R = rotvec_to_matrix(sign * 0.3 * up)
+        np.testing.assert_allclose(turned[:, :3, 3], drawn[0, :3, 3] + offset @ R.T, atol=1e-12)
+        np.testing.assert_array_equal(turned[:, :3, :3], drawn[:, :3, :3])
+    risen = changed(drawn, Change(kind="turn", side="up", size=0.3, moved_m=0.0), ways)
+    assert risen[-1, 2, 3] > drawn[-1, 2, 3] + 0.05
+    grown = np.minimum(1.0, np.linalg.norm(offset, axis=1) / RAMP_M)[:, None]
+    shifted = changed(drawn, Change(kind="shift", side="away", size=0.04, moved_m=0.0), ways)
+    expected = drawn[:, :3, 3] + 0.04 * grown * np.array((0.6, 0.0, 0.8))
+    np.testing.assert_allclose(shifted[:, :3, 3], expected, atol=1e-12)
+
+
+def test_a_proposed_change_is_safe_by_the_very_verdict_that_asked_for_it():
+    rng, found_any = np.random.default_rng(7), 0
+    for _ in range(40):
+        to = rng.uniform(-0.3, 0.3, 3)
+        near, poses = obstacles(block(0.8 * to + rng.normal(0.0, 0.03, 3))), straight(to)
+        found = stroke_verdict(BODY, near, Q, poses)
+        if found.change is None:
+            continue
+        found_any += 1
+        drawn, _ = joints(poses)
+        moved = changed(drawn, found.change, sides_of(BODY, drawn, found.place.normal))
+        path, end, _, _ = joints_along(BODY, Q, moved)
+        assert end == len(moved)
+        assert path_verdict(BODY, near, path).kind == "safe"
+    print(f"{found_any} changes")
+    assert found_any >= 5
+
+
+def test_the_first_contact_is_that_of_steps_along_the_whole_way():
+    rng, touched = np.random.default_rng(8), 0
+    for _ in range(40):
+        near = obstacles(random_world(rng, 3)).arrays
+        path = Q + np.cumsum(rng.normal(0.0, 0.05, (30, 6)), axis=0)
+        at, q = work(BODY), np.zeros(6)
+        by_steps = _march(BODY.arrays, near, path, at, q, 0.0)
+        found = first_below(BODY.arrays, near, path, at, lanes(BODY), q, 0.0)
+        touched += found >= 0.0
+        # Steps begin elsewhere, so they stop elsewhere within what counts as contact.
+        for u in (found, by_steps):
+            if u >= 0.0:
+                gap_m = nearest(BODY.arrays, near, path_at(path, u), at, 1.0, 0.0)[0]
+                assert gap_m <= TOUCH_M
+        assert (found < 0.0) == (by_steps < 0.0)
+        assert found == pytest.approx(by_steps, abs=0.2)
+    print(f"{touched} of 40 touch")
+    assert 5 <= touched <= 38
+
+
+def test_a_stroke_too_long_to_try_every_change_says_so():
+    there = straight((0.0, 0.15, 0.0), 2)
+    tool = (T_WORLD_BASE @ tool_pose(ARM, Q))[:3, 3]
+    post = box("post", tuple(tool + np.array((0.09, 0.1, 0.0))), (0.01, 0.01, 0.1))
+    wall = box("wall", tuple(tool + np.array((0.0, 0.45, 0.0))), (2.0, 0.02, 2.0))
+    near = obstacles(make_world((post, wall)))
+    short = stroke_verdict(BODY, near, Q, np.concatenate([there, straight((0.0, 0.5, 0.0), 2)]))
+    print(short.sentence())
+    poses = np.concatenate([*[there, there[::-1]] * 15, straight((0.0, 0.5, 0.0), 2)])
+    long = stroke_verdict(BODY, near, Q, poses)
+    assert (short.asked, short.change, short.gave_up) == (True, None, False)
+    assert short.sentence().endswith("no small change clears it")
+    assert (long.asked, long.change, long.gave_up) == (True, None, True)
+    assert long.sentence().endswith("too long to try every small change")
